@@ -48,6 +48,14 @@ static int64_t mlo_tile_first(const mlo_schedule *s, int i, int64_t tile) {
     return n + at * u->tile;
 }
 
+/* That of the tile that is worked on: the same is asked again and again. */
+static int64_t mlo_tile_next(mlo_schedule *s, int i) {
+    mlo_tiling *t = &s->tiling[i];
+    if (t->next_of != t->begun + 1) t->next = mlo_tile_first(s, i, t->begun);
+    t->next_of = t->begun + 1;
+    return t->next;
+}
+
 /* How many tokens the tile has that begins with token n. */
 static int64_t mlo_tile_size(const mlo_schedule *s, int i, int64_t n) {
     const mlo_place p = mlo_place_of(s, MLO_OUTSIDE, n);
@@ -101,9 +109,9 @@ static int64_t mlo_tile_asked(const mlo_schedule *s, int i, int64_t n) {
 /* It is known when, and all that tiles before it need is requested: so are its parameters. 0: not yet. */
 static int mlo_tile_asks(mlo_schedule *s, int i) {
     mlo_tiling *t = &s->tiling[i];
+    if (t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks) return 0;
     const int64_t n = mlo_tile_first(s, i, t->asked);
-    if (n >= s->total || t->reader.got < t->asked * t->beats * s->c->element[i].unit.blocks)
-        return 0;
+    if (n >= s->total) return 0;
     const int64_t asked = mlo_tile_asked(s, i, n);
     if (asked == MLO_NOT_YET) return 0;
     t->reader.asks = mlo_max(t->reader.asks, asked + s->shared);
@@ -207,6 +215,17 @@ static int mlo_pass_end(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     return 1;
 }
 
+/* Do its passes say when its half is free, which is not known yet: is the last but one over? */
+static int mlo_tile_may_open(const mlo_tiling *t, const mlo_unit *u) {
+    const int64_t over = t->reader.portions - t->works - t->begun * u->blocks;
+    return t->opened <= t->begun && over >= u->blocks - 1;
+}
+
+/* Has the block come that is passed next? */
+static int mlo_tile_has_block(const mlo_tiling *t) {
+    return (t->reader.portions + 1) * t->beats <= t->reader.got;
+}
+
 /* A tile's half is free when the last vector of the last pass is with the multipliers, which take
  * it when they are done with the one before the one before: where that is of the pass before, the
  * last one need not have begun. 0: it is not known when. */
@@ -214,11 +233,9 @@ static int mlo_tile_opens(mlo_schedule *s, int i, int64_t n, int64_t tokens) {
     const mlo_unit *u = &s->c->element[i].unit;
     mlo_tiling *t = &s->tiling[i];
     const int64_t in = mlo_port_beats(u->in[0]);
-    const int64_t over = t->reader.portions - t->works - t->begun * u->blocks;
+    if (!mlo_tile_may_open(t, u) || (tokens > 2 && !t->works)) return 0;
     const int64_t leaves = tokens > 2 ? mlo_pass_leaves(s, i, tokens, 2) : 0;
-    if (t->opened > t->begun || over < u->blocks - 1 || (tokens > 2 && !t->works)
-        || leaves == MLO_NOT_YET)
-        return 0;
+    if (leaves == MLO_NOT_YET) return 0;
     const int64_t done = tokens > 2
         ? mlo_max(leaves, t->ideal - 2 * in * (mlo_port_beats(u->out) / u->blocks))
         : tokens > 1 ? t->end
@@ -246,15 +263,18 @@ static void mlo_tile_loaded(mlo_schedule *s, int i, int64_t n) {
  * the last one is done with each. 0: none is. */
 static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
     mlo_tiling *t = &s->tiling[i];
-    const int64_t tokens = mlo_tile_size(s, i, n);
     const int64_t end = (t->begun + 1) * s->c->element[i].unit.blocks;
     int any = 0;
+    if (!t->works && t->reader.portions < end && !mlo_tile_has_block(t)
+        && !mlo_tile_may_open(t, &s->c->element[i].unit))
+        return 0;
+    const int64_t tokens = mlo_tile_size(s, i, n);
     if (s->known[i] < n + tokens || mlo_tile_holds(s, i, n + tokens - 1) == MLO_NOT_YET) return 0;
     for (int goes = 1; goes; any |= goes) {
         goes = mlo_tile_opens(s, i, n, tokens);
         if (t->works)
             goes |= mlo_pass_end(s, i, n, tokens);
-        else if (t->reader.portions < end && (t->reader.portions + 1) * t->beats <= t->reader.got) {
+        else if (t->reader.portions < end && mlo_tile_has_block(t)) {
             mlo_pass_begin(s, i, n, tokens);
             goes = 1;
         }
@@ -270,10 +290,14 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
  * wait for room where they go. */
 static int mlo_tile_goes_on(mlo_schedule *s, int i) {
     const mlo_tiling *t = &s->tiling[i];
-    const int64_t n = mlo_tile_first(s, i, t->begun);
+    const int64_t n = mlo_tile_next(s, i);
     if (n >= s->total) return 0;
-    const int takes = mlo_admits(s, i), asks = mlo_tile_asks(s, i), reads = mlo_tile_reads(s, i);
-    return (t->asked > t->begun && mlo_tile_passes(s, i, n)) || takes || asks || reads;
+    const int64_t over = t->begun + t->opened;
+    const int takes = !mlo_is_tried(s, i) && mlo_admits(s, i), asks = mlo_tile_asks(s, i);
+    const int reads = mlo_tile_reads(s, i);
+    const int passes = t->asked > t->begun && mlo_tile_passes(s, i, n);
+    if (takes || t->begun + t->opened > over) s->bus->news++;
+    return takes || asks || passes || reads;
 }
 
 static int mlo_tiles_ready(const mlo_schedule *s, int i, int64_t n) {

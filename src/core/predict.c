@@ -90,6 +90,7 @@ static int mlo_schedule_goes_on(mlo_schedule *s) {
     while (mlo_fire_entry(s)) {
         any = 1;
         s->free = 0;
+        s->bus->news++;
     }
     for (int i = 0; i < c->n_element; i++) any |= mlo_fire(s, i);
     for (int k = 0; s->p->peak && k <= c->n_edge; k++)
@@ -111,6 +112,7 @@ static void mlo_schedule_run(mlo_schedule *s) {
         if (around && !any) any = mlo_rows_go_on(mlo_rows_door(s));
         if (s->head) any |= mlo_schedule_goes_on(s->head);
         stuck = any || mlo_schedule_hears(s) ? 0 : stuck + 1;
+        s->bus->news += stuck;
         s->free = stuck;
         if (around) around->free = stuck;
         if (s->head) s->head->free = stuck;

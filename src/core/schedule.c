@@ -231,6 +231,8 @@ typedef struct {
  * been passed. */
 typedef struct {
     int64_t begun; /* tiles all of whose passes are over */
+    int64_t next; /* the first token of the tile behind them */
+    int64_t next_of; /* with so many tiles in front, that one among them; 0: it is not known */
     int64_t asked; /* tiles whose parameters are asked for */
     int64_t opened; /* tiles whose half in front is known to be free again */
     int64_t freed[4]; /* [tile & 3]: the cycle from which the half in front that it needs is */
@@ -288,6 +290,7 @@ typedef struct {
     int64_t now; /* requests are heard until this cycle */
     int64_t next; /* the cycle of the next request (a single reader's are all heard) */
     int64_t requests; /* of the run */
+    int64_t news; /* how often something became known that is no burst: of tokens, tiles, banks */
     int64_t
         over[MLO_REQUESTS_MOST]; /* [request % ..]: the cycle in which it was answered in full */
 } mlo_bus;
@@ -307,6 +310,7 @@ typedef struct mlo_schedule {
     int64_t door; /* when the last beat of the latest frame from outside was taken there */
     int64_t settled[MLO_CORE_MOST]; /* tokens whose waits are added up */
     int64_t known[MLO_CORE_MOST]; /* tokens whose way in is known, before they are handled */
+    int64_t tried[MLO_CORE_MOST]; /* one more than the news with which it could not go on */
     int64_t lanes[MLO_CORE_MOST]; /* tokens whose way to a norm's lanes is known, too */
 
     mlo_link way[2 * MLO_CORE_MOST]; /* [edge] */
@@ -535,8 +539,8 @@ static int64_t mlo_edge_leaves(const mlo_schedule *s, const mlo_edge *e, int64_t
 
 /* When an edge's first and last beat of token n reach the consumer. */
 static void mlo_edge_arrives(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t when[2]) {
-    const mlo_link w = s->way[e - s->c->edge];
-    when[0] = mlo_edge_leaves(s, e, n, w.up - 1) + w.delay;
-    when[1] = mlo_max(mlo_edge_leaves(s, e, n, w.beats_from - 1) + w.delay + w.down - 1,
-        when[0] + w.beats_to - 1);
+    const mlo_link *w = &s->way[e - s->c->edge];
+    when[0] = mlo_edge_leaves(s, e, n, w->up - 1) + w->delay;
+    when[1] = mlo_max(mlo_edge_leaves(s, e, n, w->beats_from - 1) + w->delay + w->down - 1,
+        when[0] + w->beats_to - 1);
 }

@@ -84,11 +84,11 @@ static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
 
 /* When there is room for what becomes beat `at` of edge e's token n. */
 static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
-    const mlo_link w = s->way[e - s->c->edge];
+    const mlo_link *w = &s->way[e - s->c->edge];
     const int64_t when = e->to == MLO_OUTSIDE
         ? mlo_loop_takes(s, n, at)
-        : mlo_edge_takes(s, e, n * w.beats_to + at - w.held, w.beats_to);
-    return when == MLO_NOT_YET ? when : when + w.back;
+        : mlo_edge_takes(s, e, n * w->beats_to + at - w->held, w->beats_to);
+    return when == MLO_NOT_YET ? when : when + w->back;
 }
 
 /* When the first and last beat of an element's next token can leave. 0: not known yet. */
@@ -99,9 +99,9 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
     const int at = i == MLO_OUTSIDE ? s->c->n_element : i;
     for (int k = s->begin[1][at]; k < s->begin[1][at + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const mlo_link w = s->way[e - s->c->edge];
+        const mlo_link *w = &s->way[e - s->c->edge];
         const int64_t first = mlo_edge_room(s, e, n, 0);
-        const int64_t last = mlo_edge_room(s, e, n, w.beats_to - w.down);
+        const int64_t last = mlo_edge_room(s, e, n, w->beats_to - w->down);
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
         room[0] = mlo_max(room[0], first);
         room[1] = mlo_max(room[1], last);

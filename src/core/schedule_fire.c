@@ -263,13 +263,21 @@ static void mlo_passed(mlo_schedule *s, int i, const mlo_meet *x, const mlo_toke
     if (x->at.at == x->at.tokens - 1) s->p->frame_done[frame] = t->out[1] + 3;
 }
 
+/* Could the element not go on with what is known, but for bursts that came since? */
+static int mlo_is_tried(const mlo_schedule *s, int i) { return s->tried[i] == s->bus->news + 1; }
+
 /* An element handles all the tokens it can. */
 static int mlo_fire(mlo_schedule *s, int i) {
     const mlo_flow_verbs *flow = mlo_flow_of(s, i);
+    if (mlo_is_tried(s, i) && !flow->passes) return 0;
+    const int64_t news = s->bus->news;
     int any = flow->prepares(s, i);
+    if (any && !flow->passes) s->bus->news++;
+    if (mlo_is_tried(s, i)) return any;
     for (mlo_meet x; mlo_meets(s, i, &x); any = 1) {
         mlo_token *t = mlo_token_of(s, i, x.n);
         flow->fires(s, i, &x, t);
+        s->bus->news++;
         s->fired[i]++;
         mlo_settle(s, i, s->mask / 2);
         if (s->known[i] <= x.n) mlo_hold_producers(s, i, &x, t);
@@ -277,5 +285,6 @@ static int mlo_fire(mlo_schedule *s, int i) {
         if (!flow->passes) flow->prepares(s, i);
         s->free = 0;
     }
+    if (s->bus->news == news) s->tried[i] = news + 1;
     return any;
 }

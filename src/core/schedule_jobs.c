@@ -60,6 +60,7 @@ static int64_t mlo_job_tiles(const mlo_job *j, const mlo_unit *u) {
 static void mlo_jobs_tiles(mlo_schedule *s, int i, int64_t k) {
     const mlo_unit *u = &s->c->element[i].unit;
     int64_t *tiles = s->tiling[i].tiles;
+    s->tiling[i].next_of = 0;
     for (tiles[0] = 0; k < s->n_job; k++) {
         const mlo_job *j = &s->job[k];
         tiles[k + 1] = tiles[k] + j->iterations * mlo_job_tiles(j, u);

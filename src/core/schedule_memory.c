@@ -224,6 +224,7 @@ static int mlo_loader_goes_on(mlo_schedule *s) {
         && ((s->loaded < (s->loads + 1) * s->n_memory && mlo_loader_deals(s))
             || mlo_loader_asks(s)))
         any = 1;
+    s->bus->news += any;
     return any;
 }
 
