@@ -465,7 +465,7 @@ static int mlo_row_sees(const mlo_row *r, int64_t j) {
         && (!r->bias || mlo_get(r->bias, r->bias_at + j) != MLO_BIAS_HIDES);
 }
 
-/* e is scratch of tk elements. */
+/* e is scratch of tk + d elements. */
 static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t *q,
     const int32_t *k, const int32_t *v, mlo_array *y, int64_t y_at, int64_t *e) {
     for (int64_t j = 0; j < r->tk; j++) {
@@ -475,11 +475,13 @@ static void mlo_attention_row(const mlo_row *r, const mlo_node *n, const int32_t
     }
     const int64_t scale = mlo_softmax_weigh(&r->round, e, r->tk);
     int64_t lo = mlo_kernel_low(n), hi = mlo_kernel_high(n);
-    for (int64_t d = 0; d < r->d; d++) {
-        int64_t acc = 0;
-        for (int64_t j = 0; j < r->tk; j++) acc += e[j] * v[j * r->stride + d];
-        mlo_set_element(y, y_at + d, mlo_requantize(acc, scale, r->round.p[3], lo, hi));
-    }
+    /* (values as they lie in memory) */
+    int64_t *acc = e + r->tk;
+    memset(acc, 0, (size_t)r->d * sizeof *acc);
+    for (int64_t j = 0; j < r->tk; j++)
+        for (int64_t d = 0; d < r->d; d++) acc[d] += e[j] * v[j * r->stride + d];
+    for (int64_t d = 0; d < r->d; d++)
+        mlo_set_element(y, y_at + d, mlo_requantize(acc[d], scale, r->round.p[3], lo, hi));
 }
 
 /* of 8, of 16 bits: no score is as low as `never` */
@@ -621,7 +623,7 @@ typedef struct {
     int32_t *x[3]; /* queries, keys, values */
     mlo_array *y;
     int pieces;
-    int64_t *e; /* [pieces, keys] */
+    int64_t *e; /* [pieces, keys + channels of a head] */
 } mlo_attention_queries;
 
 /* All heads of a frame's query. */
@@ -645,7 +647,8 @@ static void mlo_attention_piece(void *of, int piece) {
     const int64_t n = w->frames * w->queries;
     const int64_t end = mlo_piece_begins(n, piece + 1, w->pieces);
     for (int64_t i = mlo_piece_begins(n, piece, w->pieces); i < end; i++)
-        mlo_attention_query(w, i / w->queries, i % w->queries, w->e + piece * w->row.tk);
+        mlo_attention_query(
+            w, i / w->queries, i % w->queries, w->e + piece * (w->row.tk + w->row.d));
 }
 
 static int mlo_attention_run(mlo_call *c) {
@@ -672,7 +675,7 @@ static int mlo_attention_run(mlo_call *c) {
         NULL };
     w.y = mlo_call_out(c, 0, mlo_kernel_to(c->node), 3, q->dims);
     w.pieces = mlo_pieces(c->m, frames * tq, 2.0 * (double)(frames * tq) * (double)(r.tk * ch));
-    w.e = (int64_t *)mlo_scratch(c->m, (size_t)(w.pieces * r.tk), sizeof *w.e);
+    w.e = (int64_t *)mlo_scratch(c->m, (size_t)(w.pieces * (r.tk + r.d)), sizeof *w.e);
     for (int i = 0; i < 3; i++) w.x[i] = mlo_attention_wide(c->m, c->in[i]);
     if (w.y && w.e && w.x[0] && w.x[1] && w.x[2])
         mlo_pieces_do(c->m, mlo_attention_piece, &w, w.pieces);

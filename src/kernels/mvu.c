@@ -72,6 +72,48 @@ static int mlo_mvu_products(
     return mlo_failed(m);
 }
 
+/* Rows of sums on their way to what a unit makes of them. */
+typedef struct {
+    const double *sum; /* [rows, n] */
+    const int64_t *word; /* [3, n]: bias, multiplier, shift */
+    const mlo_array *table; /* NULL: it has none */
+    mlo_array *y;
+    int64_t rows;
+    int64_t n;
+    int64_t lo;
+    int64_t hi;
+    int64_t most[MLO_PIECES]; /* [piece]: the largest magnitude of a sum */
+    int pieces;
+} mlo_mvu_made;
+
+static void mlo_mvu_piece(void *of, int piece) {
+    mlo_mvu_made *r = (mlo_mvu_made *)of;
+    const int64_t *bias = r->word, *mult = bias + r->n, *shift = mult + r->n;
+    const int64_t end = mlo_piece_begins(r->rows, piece + 1, r->pieces) * r->n;
+    int64_t most = 0;
+    for (int64_t i = mlo_piece_begins(r->rows, piece, r->pieces) * r->n; i < end; i += r->n)
+        for (int64_t j = 0; j < r->n; j++) {
+            const int64_t acc = (int64_t)r->sum[i + j] + bias[j];
+            const int64_t v = mlo_requantize(acc, mult[j], (int)shift[j], r->lo, r->hi);
+            most = mlo_max(most, acc < 0 ? ~acc : acc);
+            mlo_set_element(r->y, i + j, r->table ? mlo_get(r->table, v - r->lo) : v);
+        }
+    r->most[piece] = most;
+}
+
+/* y: what becomes of the sums; the handle keeps their largest magnitude. */
+static void mlo_mvu_make(mlo_call *c, mlo_mvu_made *r) {
+    int64_t *word = (int64_t *)mlo_scratch(c->m, 3 * (size_t)r->n + 1, sizeof *word);
+    c->m->accumulator = 0;
+    if (!word) return;
+    for (int64_t i = 0; i < 3 * r->n; i++) word[i] = mlo_get(c->in[2 + i / r->n], i % r->n);
+    r->word = word;
+    r->pieces = mlo_pieces(c->m, r->rows, 8.0 * (double)(r->rows * r->n));
+    mlo_pieces_do(c->m, mlo_mvu_piece, r, r->pieces);
+    for (int i = 0; i < r->pieces; i++) c->m->accumulator = mlo_max(c->m->accumulator, r->most[i]);
+    mlo_scratch_free(c->m, word);
+}
+
 static const mlo_limit mlo_mvu_limits[] = { { 2, 0, 1, INT32_MIN, INT32_MAX, "bias" },
     { 3, 0, 1, 0, 32767, "multiplier" }, { 4, 0, 1, 1, 62, "shift" }, { .what = NULL } };
 
@@ -99,19 +141,11 @@ static int mlo_mvu_run(mlo_call *c) {
     mlo_array *y = mlo_call_out(c, 0, mlo_kernel_to(c->node), x->rank, dims);
     double *sum = (double *)mlo_scratch(c->m, (size_t)(rows * n) + 1, sizeof *sum);
     const int64_t lo = mlo_kernel_low(c->node), hi = mlo_kernel_high(c->node);
+    mlo_mvu_made r = { sum, NULL, table ? c->in[5] : NULL, y, rows, n, lo, hi, { 0 }, 0 };
     if ((table && mlo_kernel_count(c, 5, hi - lo + 1)) || mlo_kernel_limits(c, mlo_mvu_limits) || !y
         || !sum || mlo_mvu_products(c->m, sum, x, w, rows))
-        rows = 0;
-    c->m->accumulator = 0;
-    for (int64_t i = 0; i < rows * n; i++) {
-        const int64_t j = i % n;
-        const int64_t acc = (int64_t)sum[i] + mlo_get(c->in[2], j);
-        const int64_t magnitude = acc < 0 ? ~acc : acc;
-        const int64_t v = mlo_requantize(
-            acc, mlo_get(c->in[3], j), (int)mlo_get(c->in[4], j), lo, hi);
-        if (magnitude > c->m->accumulator) c->m->accumulator = magnitude;
-        mlo_set_element(y, i, table ? mlo_get(c->in[5], v - lo) : v);
-    }
+        r.rows = 0;
+    mlo_mvu_make(c, &r);
     mlo_scratch_free(c->m, sum);
     return mlo_failed(c->m);
 }
@@ -252,8 +286,8 @@ static void mlo_mvu_pack(const mlo_site *s, const mlo_unit *u, int k, int64_t wo
         const char *w = in[1]->dtype == MLO_INT8 && wbits == 8
             ? (const char *)in[1]->data + kf * simd * n + nf * pe
             : NULL;
-        for (int64_t p = 0; w && p < pe; p++)
-            for (int64_t i = 0; i < simd; i++) bits[p * simd + i] = (unsigned char)w[i * n + p];
+        for (int64_t i = 0; w && i < simd; i++)
+            for (int64_t p = 0; p < pe; p++) bits[p * simd + i] = (unsigned char)w[i * n + p];
         for (int64_t p = 0; !w && p < pe; p++)
             for (int64_t i = 0; i < simd; i++)
                 mlo_put_bits(bits, (p * simd + i) * wbits, wbits,

@@ -141,12 +141,24 @@ static int64_t mlo_double_to_int(double v, mlo_dtype to) {
                                       : (int64_t)v;
 }
 
+/* Of weights there are many: their way to floats is a short one. */
+static void mlo_bytes_to_floats(const int8_t *MLO_RESTRICT from, float *MLO_RESTRICT to, size_t n) {
+    size_t i = 0;
+    for (; i + MLO_LANES <= n; i += MLO_LANES)
+        for (size_t k = 0; k < MLO_LANES; k++) to[i + k] = from[i + k];
+    for (; i < n; i++) to[i] = from[i];
+}
+
 /* n elements of one type to another, as Cast does: floats round to nearest even, integers wrap,
  * bool is "not zero". */
 static void mlo_convert(mlo_dtype to, void *out, mlo_dtype from, const void *in, size_t n) {
     size_t os = mlo_dtype_size(to), is = mlo_dtype_size(from);
     if (to == from) {
         if (n) memcpy(out, in, n * os);
+        return;
+    }
+    if (from == MLO_INT8 && to == MLO_FLOAT) {
+        mlo_bytes_to_floats((const int8_t *)in, (float *)out, n);
         return;
     }
     double d[MLO_CHUNK];
