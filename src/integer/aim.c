@@ -359,7 +359,7 @@ static int mlo_aim_round(mlo_aimer *a, mlo_aimed_layer *l) {
     float *scale = b->fed->scale + i * l->n;
     int8_t *word = b->fed->word + i * channels * l->n;
     if (!q->m->error.code) {
-        mlo_exact_means(b, i, w, bias, x, exact);
+        mlo_exact_means(q->m, b, i, w, bias, x, exact);
         if (l->sum) mlo_aim_lost_covariances(a, l);
         if (!mlo_aim_weights(a, l, w) && !mlo_weight_scales(q, b, i, w, x, exact, most, scale)
             && !mlo_feedback(q->m, w, x, i, &r, scale, word, NULL))

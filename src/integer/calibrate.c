@@ -297,13 +297,35 @@ static void mlo_calibrate_means(mlo_quantizer *q) {
     }
 }
 
-/* The value after it has been rounded to its narrow integer and back. */
-static double mlo_rounded(const mlo_signal *s, int64_t iteration, int64_t c, double v) {
-    int64_t at = iteration * s->channels + c;
-    double step = s->narrow_scale[iteration] * (s->shape ? (double)s->shape[at] : 1);
-    double hi = ldexp(1, s->bits - 1) - 1;
-    double y = rint((v - s->zero[at]) / step);
-    return s->zero[at] + step * (y > hi ? hi : y < -hi - 1 ? -hi - 1 : y);
+/* What 1 stands for in the narrow form of a channel. */
+static double mlo_narrow_step(const mlo_signal *s, int64_t i, int64_t c) {
+    return s->narrow_scale[i] * (s->shape ? (double)s->shape[i * s->channels + c] : 1);
+}
+
+/* drift[c] += the c-th value, rounded to its narrow integer (half to even, below 2^51; above it is clipped anyway)
+ * and back, less that value, as part of all rows. */
+static void mlo_drifts(const float *MLO_RESTRICT x, const double *MLO_RESTRICT step,
+    const double *MLO_RESTRICT zero, double hi, double rows, double *MLO_RESTRICT drift,
+    int64_t n) {
+    const double magic = 6755399441055744.0;
+    for (int64_t c = 0; c < n; c++) {
+        const double v = (double)x[c];
+        double y = (v - zero[c]) / step[c] + magic;
+        y -= magic;
+        y = y > hi ? hi : y;
+        y = y < -hi - 1 ? -hi - 1 : y;
+        drift[c] += (zero[c] + step[c] * y - v) / rows;
+    }
+}
+
+static void mlo_drift_row(mlo_signal *s, int64_t iteration, const double *step, const float *x) {
+    const double hi = ldexp(1, s->bits - 1) - 1, rows = s->rows[iteration];
+    const double *zero = s->zero + iteration * s->channels;
+    double *drift = s->drift + iteration * s->channels;
+    int64_t c = 0;
+    for (; c + MLO_LANES <= s->channels; c += MLO_LANES)
+        mlo_drifts(x + c, step + c, zero + c, hi, rows, drift + c, MLO_LANES);
+    mlo_drifts(x + c, step + c, zero + c, hi, rows, drift + c, s->channels - c);
 }
 
 static int mlo_drift_see(
@@ -318,12 +340,13 @@ static int mlo_drift_see(
     mlo_signal *s = mlo_signal_seen(q, g, name, a);
     if (!s || !s->narrow) return 0;
     const float *x = (const float *)a->data;
-    int64_t rows = mlo_array_count(a) / s->channels;
+    const int64_t rows = mlo_array_count(a) / s->channels;
+    double *step = (double *)mlo_scratch(q->m, (size_t)s->channels, sizeof *step);
+    if (!step) return mlo_failed(q->m);
+    for (int64_t c = 0; c < s->channels; c++) step[c] = mlo_narrow_step(s, iteration, c);
     for (int64_t i = 0; i < rows; i++, x += s->channels)
-        for (int64_t c = 0; c < s->channels && mlo_counts(&q->keys[s->memory].counting, rows, i);
-            c++)
-            s->drift[iteration * s->channels + c] +=
-                (mlo_rounded(s, iteration, c, (double)x[c]) - (double)x[c]) / s->rows[iteration];
+        if (mlo_counts(&q->keys[s->memory].counting, rows, i)) mlo_drift_row(s, iteration, step, x);
+    mlo_scratch_free(q->m, step);
     return 0;
 }
 

@@ -185,21 +185,54 @@ static double mlo_operand_mean(const mlo_signal *x, int64_t i, int64_t k, double
         / (mlo_shape_at(x, at) * x->narrow_scale[i]);
 }
 
-/* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that
- * is fixed: times what the operand is off by its zero. */
-static void mlo_integer_means(const mlo_array *w, const mlo_signal *x, int64_t i,
-    const mlo_weight_range *r, int fixed, const float *scale, float *inverse, double *sum) {
-    const float *row = (const float *)w->data;
-    int64_t columns = w->dims[1];
-    for (int64_t n = 0; n < columns; n++) inverse[n] = 1 / scale[n];
-    for (int64_t k = 0; k < w->dims[0]; k++, row += columns) {
-        float shape = x->shape ? x->shape[i * x->channels + k] : 1;
-        double mean = mlo_operand_mean(x, i, k, 0, fixed);
-        int64_t n = 0;
-        for (; n + MLO_LANES <= columns; n += MLO_LANES)
-            mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, MLO_LANES);
-        mlo_integer_mean(row + n, shape, inverse + n, r, mean, sum + n, columns - n);
+/* Means of a weight's columns, some columns a piece. */
+typedef struct {
+    const mlo_sublayer *b;
+    const mlo_array *w;
+    const mlo_signal *x;
+    int64_t i; /* iteration */
+    mlo_weight_range range;
+    float *inverse; /* [n]: of the scales */
+    double *sum; /* [n] */
+    int pieces;
+} mlo_column_means;
+
+static void mlo_column_means_do(const mlo *m, mlo_column_means *c, mlo_piece piece) {
+    c->pieces = mlo_pieces(m, c->w->dims[1] / 64, 2.0 * (double)mlo_array_count(c->w));
+    mlo_pieces_do(m, piece, c, c->pieces);
+}
+
+/* The first column of a piece. */
+static int64_t mlo_column_means_from(const mlo_column_means *c, int piece) {
+    const int64_t lanes = mlo_parts(c->w->dims[1], MLO_LANES);
+    return mlo_min(c->w->dims[1], mlo_piece_begins(lanes, piece, c->pieces) * MLO_LANES);
+}
+
+static void mlo_integer_means_piece(void *of, int piece) {
+    const mlo_column_means *c = (const mlo_column_means *)of;
+    const mlo_signal *x = c->x;
+    const int64_t columns = c->w->dims[1], end = mlo_column_means_from(c, piece + 1);
+    const int fixed = mlo_linear_fixed(c->b);
+    const float *row = (const float *)c->w->data;
+    for (int64_t k = 0; k < c->w->dims[0]; k++, row += columns) {
+        const float shape = x->shape ? x->shape[c->i * x->channels + k] : 1;
+        const double mean = mlo_operand_mean(x, c->i, k, 0, fixed);
+        int64_t n = mlo_column_means_from(c, piece);
+        for (; n + MLO_LANES <= end; n += MLO_LANES)
+            mlo_integer_mean(
+                row + n, shape, c->inverse + n, &c->range, mean, c->sum + n, MLO_LANES);
+        mlo_integer_mean(row + n, shape, c->inverse + n, &c->range, mean, c->sum + n, end - n);
     }
+}
+
+/* sum[n] += the weight as an integer times the mean of the operand as an integer; of a layer that
+ * is fixed: times what the operand is off by its zero. inverse: room for as many. */
+static void mlo_integer_means(const mlo *m, const mlo_sublayer *b, const mlo_array *w,
+    const mlo_signal *x, int64_t i, const mlo_weight_range *r, const float *scale, float *inverse,
+    double *sum) {
+    mlo_column_means c = { b, w, x, i, *r, inverse, sum, 0 };
+    for (int64_t n = 0; n < w->dims[1]; n++) inverse[n] = 1 / scale[n];
+    mlo_column_means_do(m, &c, mlo_integer_means_piece);
 }
 
 /* The weights themselves and their scales, and sum[n] += them times the operands' means. */
@@ -220,17 +253,35 @@ static int mlo_linear_words(mlo_quantizer *q, const mlo_sublayer *b, const mlo_l
     return 0;
 }
 
+static void mlo_exact_mean(
+    const float *MLO_RESTRICT row, double mean, double *MLO_RESTRICT sum, int64_t n) {
+    for (int64_t i = 0; i < n; i++) sum[i] += mean * (double)row[i];
+}
+
+static void mlo_exact_means_piece(void *of, int piece) {
+    const mlo_column_means *c = (const mlo_column_means *)of;
+    const int64_t rows = c->w->dims[0], columns = c->w->dims[1];
+    const int64_t end = mlo_column_means_from(c, piece + 1);
+    const float *row = (const float *)c->w->data;
+    for (int64_t k = 0; k < rows; k++, row += columns) {
+        const double mean = c->x->mean[c->i * rows + k];
+        int64_t n = mlo_column_means_from(c, piece);
+        for (; n + MLO_LANES <= end; n += MLO_LANES)
+            mlo_exact_mean(row + n, mean, c->sum + n, MLO_LANES);
+        mlo_exact_mean(row + n, mean, c->sum + n, end - n);
+    }
+}
+
 /* exact[n] := the mean of the result, of a layer that is fixed: its bias. */
-static void mlo_exact_means(const mlo_sublayer *b, int64_t i, const mlo_array *w,
+static void mlo_exact_means(const mlo *m, const mlo_sublayer *b, int64_t i, const mlo_array *w,
     const mlo_array *bias, const mlo_signal *x, double *exact) {
-    const int64_t rows = w->dims[0], columns = w->dims[1];
-    const float *row = (const float *)w->data;
+    const int64_t columns = w->dims[1];
+    mlo_column_means c = { .b = b, .w = w, .x = x, .i = i, .sum = exact };
     for (int64_t n = 0; n < columns; n++)
         exact[n] = bias ? mlo_given_rounded(b->bias_given, i * columns + n,
                               (double)((const float *)bias->data)[n])
                         : 0;
-    for (int64_t k = 0; !mlo_linear_fixed(b) && k < rows; k++, row += columns)
-        for (int64_t n = 0; n < columns; n++) exact[n] += x->mean[i * rows + k] * (double)row[n];
+    if (!mlo_linear_fixed(b)) mlo_column_means_do(m, &c, mlo_exact_means_piece);
 }
 
 /* One iteration's numbers. w: [K,N] float, bias: [N] or NULL. */
@@ -245,10 +296,9 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
     double x_scale = x->narrow_scale[i];
     float *most = (float *)mlo_scratch(m, (size_t)l->n, sizeof *most), *scale = l->scale + i * l->n;
     int ready = exact && sum && most;
-    int fixed = mlo_linear_fixed(b);
     if (ready) {
         const mlo_weight_range r = mlo_weight_range_of(q, b);
-        mlo_exact_means(b, i, w, bias, x, exact);
+        mlo_exact_means(m, b, i, w, bias, x, exact);
         /* y's mean, counted from its zero */
         for (int64_t n = 0; n < l->n; n++) {
             sum[n] = 0;
@@ -258,7 +308,7 @@ static int mlo_linear_numbers(mlo_quantizer *q, const mlo_sublayer *b, mlo_linea
         if (ready && l->words)
             ready = !mlo_linear_words(q, b, l, i, w, x, scale, sum);
         else if (ready)
-            mlo_integer_means(w, x, i, &r, fixed, scale, most, sum);
+            mlo_integer_means(m, b, w, x, i, &r, scale, most, sum);
     }
     for (int64_t n = 0; ready && n < l->n; n++) {
         double s = (double)scale[n] * x_scale;

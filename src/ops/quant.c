@@ -86,15 +86,17 @@ static void mlo_quantize_piece(const float *x, const float *scale, const double 
     double offset[MLO_QUANT_PIECE];
     int64_t next = mlo_scale_at(q, i);
     int64_t step = q->per_axis && q->inner == 1 && !q->block;
-    /* the last axis, or one scale for all: no division to find it */
-    for (int64_t k = 0; k < n; k++) {
-        v[k] = x[k];
+    memcpy(v, x, (size_t)n * sizeof *v);
+    /* the last axis: scales as they lie in memory */
+    for (int64_t k = 0, run; step && k < n; k += run, next = 0) {
+        run = mlo_min(n - k, q->n - next);
+        memcpy(by + k, scale + next, (size_t)run * sizeof *by);
+        for (int64_t j = 0; j < run; j++) offset[k + j] = zero ? zero[next + j] : 0;
+    }
+    for (int64_t k = 0; !step && k < n; k++) {
         by[k] = scale[next];
         offset[k] = zero ? zero[next] : 0;
-        if (step)
-            next = next + 1 < q->n ? next + 1 : 0;
-        else if (q->per_axis)
-            next = mlo_scale_at(q, i + k + 1);
+        if (q->per_axis) next = mlo_scale_at(q, i + k + 1);
     }
     for (int64_t k = n; k < MLO_QUANT_PIECE; k++) offset[k] = v[k] = by[k] = 1;
     for (int64_t k = 0; k < MLO_QUANT_PIECE; k++) r[k] = (double)(v[k] / by[k]);
@@ -118,6 +120,13 @@ typedef struct {
     int pieces;
 } mlo_quantized;
 
+/* A piece that is clipped already: weights, of which there are many. */
+static void mlo_quantized_bytes(const double *r, int8_t *y, int64_t n) {
+    int8_t byte[MLO_QUANT_PIECE];
+    for (int64_t k = 0; k < MLO_QUANT_PIECE; k++) byte[k] = (int8_t)(int)r[k];
+    memcpy(y, byte, (size_t)n);
+}
+
 static void mlo_quantized_piece(void *of, int piece) {
     const mlo_quantized *w = (const mlo_quantized *)of;
     const int64_t parts = (w->n + MLO_QUANT_PIECE - 1) / MLO_QUANT_PIECE;
@@ -132,7 +141,10 @@ static void mlo_quantized_piece(void *of, int piece) {
             const double v = r[k] > w->lo ? r[k] : w->lo;
             r[k] = v < w->hi ? v : w->hi;
         }
-        mlo_convert(w->to, w->y + (size_t)i * mlo_dtype_size(w->to), MLO_DOUBLE, r, (size_t)n);
+        if (w->to == MLO_INT8)
+            mlo_quantized_bytes(r, (int8_t *)(void *)w->y + i, n);
+        else
+            mlo_convert(w->to, w->y + (size_t)i * mlo_dtype_size(w->to), MLO_DOUBLE, r, (size_t)n);
     }
 }
 
