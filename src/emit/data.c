@@ -27,38 +27,61 @@ static int mlo_element_numbers(mlo *m, const mlo_element *el, const mlo_array *c
     return el->kernel->promises ? el->kernel->promises(&el->site, in) : 0;
 }
 
-/* The words of one memory on their way into the image. */
+/* The image on its way into a file, in whole beats. */
+typedef struct {
+    mlo_text part; /* what there is of it now */
+    mlo_text before; /* what was in front of it: neither in the digest yet nor written */
+    int hex; /* 1: the file is text */
+} mlo_image;
+
+/* The words of an element's memories on their way into the image; what is before them is added to the digest
+ * meanwhile. */
 typedef struct {
     const mlo_element *el;
     const mlo_array *const *in;
-    int memory;
-    int64_t first; /* word */
-    int64_t words;
-    int64_t word; /* bytes */
+    int axi;
     unsigned char *to; /* zeros */
+    const mlo_text *before;
+    mlo_sha *sha;
     int pieces;
 } mlo_packing;
 
-static void mlo_packing_piece(void *of, int piece) {
-    const mlo_packing *p = (const mlo_packing *)of;
-    const int64_t end = mlo_piece_begins(p->words, piece + 1, p->pieces);
-    for (int64_t w = mlo_piece_begins(p->words, piece, p->pieces); w < end; w++)
-        p->el->kernel->pack(
-            &p->el->site, &p->el->unit, p->memory, p->first + w, p->in, p->to + w * p->word);
+/* A part of each memory of each row block. */
+static void mlo_pack_words(const mlo_packing *p, int part, int parts) {
+    const mlo_unit *u = &p->el->unit;
+    unsigned char *to = p->to;
+    for (int64_t at = 0; at < mlo_max(1, u->blocks) * u->n_memory; at++) {
+        const int k = (int)(at % u->n_memory);
+        const mlo_memory *mem = &u->memory[k];
+        const int64_t first = at / u->n_memory * mem->depth, word = mlo_word_bits(mem, p->axi) / 8;
+        const int64_t end = mlo_piece_begins(mem->depth, part + 1, parts);
+        for (int64_t w = mlo_piece_begins(mem->depth, part, parts); w < end; w++)
+            p->el->kernel->pack(&p->el->site, u, k, first + w, p->in, to + w * word);
+        to += mlo_memory_beats(mem, p->axi) * p->axi / 8;
+    }
 }
 
-/* Appends one memory, in whole beats. */
-static int mlo_emit_memory(mlo_emitter *e, const mlo_element *el, int k, int64_t block,
-    mlo_array *const *in, mlo_text *image) {
-    const mlo_memory *mem = &el->unit.memory[k];
+static void mlo_packing_piece(void *of, int piece) {
+    const mlo_packing *p = (const mlo_packing *)of;
+    if (piece == 0) mlo_sha_add(p->sha, mlo_or_empty(p->before->text), p->before->n);
+    if (p->pieces == 1) mlo_pack_words(p, 0, 1);
+    if (piece > 0) mlo_pack_words(p, piece - 1, p->pieces - 1);
+}
+
+/* An element's memories, in whole beats. */
+static int mlo_emit_memories(
+    mlo_emitter *e, const mlo_element *el, mlo_array *const *in, mlo_image *image) {
     const int axi = e->c->axi_bits;
-    const size_t bytes = (size_t)(mlo_memory_beats(mem, axi) * axi / 8);
-    mlo_packing p = { el, (const mlo_array *const *)in, k, block * mem->depth, mem->depth,
-        mlo_word_bits(mem, axi) / 8, (unsigned char *)mlo_put_room(image, bytes),
-        mlo_pieces(e->m, mem->depth, 2.0 * (double)bytes) };
+    const int64_t beats = mlo_unit_beats(&el->unit, axi);
+    const size_t bytes = (size_t)(beats * axi / 8);
+    mlo_packing p = { el, (const mlo_array *const *)in, axi,
+        (unsigned char *)mlo_put_room(&image->part, bytes), &image->before, &e->sha,
+        mlo_pieces(e->m, MLO_PIECES, 2.0 * (double)bytes) };
     if (!p.to) return mlo_failed(e->m);
     memset(p.to, 0, bytes);
     mlo_pieces_do(e->m, mlo_packing_piece, &p, p.pieces);
+    if (image->before.n) mlo_file_put(e, image->before.text, image->before.n);
+    image->before.n = 0;
     return mlo_failed(e->m);
 }
 
@@ -118,18 +141,19 @@ static int mlo_emit_hex(mlo_emitter *e, const unsigned char *image, int64_t n) {
     return mlo_failed(e->m);
 }
 
-/* The image on its way into a file: what there is of it, in whole beats. */
-typedef struct {
-    mlo_text part;
-    int hex; /* 1: the file is text */
-} mlo_image;
-
+/* What there is of the image goes on: lines at once, bytes when what is behind them is packed. */
 static int mlo_image_flush(mlo_emitter *e, mlo_image *image) {
-    const size_t n = image->part.n;
+    const mlo_text part = image->part;
+    if (image->hex) {
+        image->part.n = 0;
+        return part.n ? mlo_emit_hex(e, (const unsigned char *)part.text, (int64_t)part.n)
+                      : mlo_failed(e->m);
+    }
+    if (image->before.n) mlo_file_write(e, image->before.text, image->before.n);
+    image->part = image->before;
     image->part.n = 0;
-    if (!n) return mlo_failed(e->m);
-    return image->hex ? mlo_emit_hex(e, (const unsigned char *)image->part.text, (int64_t)n)
-                      : mlo_file_write(e, image->part.text, n);
+    image->before = part;
+    return mlo_failed(e->m);
 }
 
 static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, mlo_image *image) {
@@ -142,9 +166,7 @@ static int mlo_emit_image_part(mlo_emitter *e, const mlo_core *c, int blocks, ml
             if (!el->kernel || !el->unit.n_memory || mlo_is_block(el) != blocks) continue;
             if (!mlo_element_inputs(e->m, c, el, i, in)
                 && !mlo_element_numbers(e->m, el, (const mlo_array *const *)in))
-                for (int64_t b = 0; b < mlo_max(1, el->unit.blocks); b++)
-                    for (int mem = 0; mem < el->unit.n_memory && !e->m->error.code; mem++)
-                        mlo_emit_memory(e, el, mem, b, in, &image->part);
+                mlo_emit_memories(e, el, in, image);
             for (int j = 0; j < 8; j++) mlo_array_free(e->m, in[j]);
             if (e->m->error.code || mlo_image_flush(e, image)) return mlo_failed(e->m);
         }
@@ -182,12 +204,13 @@ static int mlo_emit_around_image(mlo_emitter *e, mlo_image *image) {
 }
 
 static int mlo_emit_image(mlo_emitter *e, const char *file, int hex) {
-    mlo_image image = { { e->m, NULL, 0, 0 }, hex };
+    mlo_image image = { { e->m, NULL, 0, 0 }, { e->m, NULL, 0, 0 }, hex };
     if (!mlo_file_begin(e, file) && (hex || !mlo_file_write(e, "", 0))
         && !mlo_emit_image_part(e, e->c, 0, &image) && !mlo_emit_image_part(e, e->c, 1, &image)
-        && !mlo_emit_around_image(e, &image))
+        && !mlo_emit_around_image(e, &image) && !mlo_image_flush(e, &image))
         mlo_file_end(e);
     mlo_text_free(&image.part);
+    mlo_text_free(&image.before);
     return mlo_failed(e->m);
 }
 
