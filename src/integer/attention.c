@@ -172,7 +172,7 @@ static const char *mlo_cannot_attend(mlo_recogniser *r, const mlo_node *n, const
 /* Refuses keys that are fewer or more than queries, of one stream. */
 static const char *mlo_cannot_lengths(
     mlo_recogniser *r, const mlo_node *scores, const char *keys, int64_t tq, int64_t tk) {
-    if (mlo_is_beside_rows(&r->in, mlo_made_by(&r->in, keys)))
+    if (mlo_prefix_is_meant(r, mlo_made_by(&r->in, keys)))
         return mlo_refuse_told(r, scores,
             mlo_format(r->m,
                 "keys of %lld tokens beside %lld rows of parameters, not laid out alike: values "

@@ -219,6 +219,15 @@ static int mlo_prefix_operand(
     return ok;
 }
 
+/* Is it a Concat of tokens with parameters (a past is none)? */
+static int mlo_prefix_is_meant(const mlo_recogniser *r, const mlo_node *n) {
+    int is = mlo_is_beside_rows(&r->in, n);
+    for (size_t k = 0; is && k < n->n_input; k++)
+        is = mlo_is_carried(&r->in, n->input[k])
+            || mlo_is_parameter(r->scan, r->body, n->input[k], 0);
+    return is;
+}
+
 /* Are keys and values, views of `heads` heads of `tk` keys, a frame's own with rows beside them? NULL: they are not, or
  * it failed. */
 static mlo_prefix *mlo_prefix_of(

@@ -182,12 +182,10 @@ static const char *mlo_operand_unscaled(const mlo_inside *in, const char *name, 
 static int mlo_turned_find_beside(const mlo_inside *in, const char *name, mlo_turned *t) {
     mlo_node *n = mlo_made_by(in, name);
     for (int i = 0; i < MLO_CHAIN && mlo_is_layout(n); i++) n = mlo_made_by(in, n->input[0]);
-    const mlo_form f = mlo_body_form(in, n ? n->output[0] : name);
-    const int64_t axis = mlo_int(n, "axis", 0);
     memset(t, 0, sizeof *t);
-    if (!mlo_is_beside_rows(in, n) || n->n_input > MLO_MOVE_INPUTS
-        || (axis != -2 && axis != f.rank - 2))
-        return 0;
+    if (!mlo_is_beside_rows(in, n) || n->n_input > MLO_MOVE_INPUTS) return 0;
+    const int64_t axis = mlo_int(n, "axis", 0);
+    if (axis != -2 && axis != mlo_body_form(in, n->output[0]).rank - 2) return 0;
     size_t k = 0;
     while (!mlo_is_carried(in, n->input[k])) k++;
     const int found = mlo_turned_find(in, n->input[k], 0, t);
