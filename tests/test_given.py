@@ -270,12 +270,13 @@ def check_variants():
     whole("weights that need 9 bits", onnx.load(path), session(onnx.load(path)), quantized(path, "nine"), token_feeds(INPUTS), 0.998)
     said = anew_said(path)
     t.case("... are quantized anew, with a word", "" if said and said[1] == "less their zero point its integers take more than 8 bits" else str(said))
-    for name, options in ("signed", dict(weight_type=S8)), ("unsigned", dict(weight_type=U8)), ("per channel", dict(weight_type=S8, per_channel=True)):
+    # on processors without VNNI ONNX Runtime adds pairs of uint8 x int8 in 16 bits, and saturates: weights of 7 bits
+    for name, options in ("signed", dict(weight_type=S8, reduce_range=True)), ("unsigned", dict(weight_type=U8)), ("per channel", dict(weight_type=S8, per_channel=True, reduce_range=True)):
         oq.quantize_dynamic(t.model("bert-tiny"), t.at("dynamic.onnx"), **options)
         model = onnx.load(t.at("dynamic.onnx"))
         whole("dynamic quantization, " + name, model, session(model), quantized(t.at("dynamic.onnx"), "dynamic"), token_feeds(INPUTS), 0.998)
     pixels = [{"pixel_values": np.random.default_rng(k).standard_normal((1, 3, 96, 96)).astype(np.float32)} for k in range(INPUTS)]
-    for name, options in ("signed", dict(weight_type=S8)), ("unsigned", dict(weight_type=U8)):
+    for name, options in ("signed", dict(weight_type=S8, reduce_range=True)), ("unsigned", dict(weight_type=U8)):
         oq.quantize_dynamic(os.path.join(t.tests, "models/defaults/vit-model.onnx"), t.at("dynamic.onnx"), **options)
         vit = onnx.load(t.at("dynamic.onnx"))
         t.case("... its image goes through a ConvInteger", "" if any(n.op_type == "ConvInteger" for n in vit.graph.node) else "it does not")
