@@ -42,17 +42,42 @@ static int64_t mlo_rows_ahead(const mlo_schedule *s, int i, int port) {
     const mlo_unit *u = &s->c->element[i].unit;
     return u->rows.ahead * mlo_port_beats(u->in[1 + port]);
 }
+
+/* The edge that brings an attention's keys (port 0), its values. */
+static const mlo_edge *mlo_frame_edge(const mlo_schedule *s, int i, int port) {
+    int k = s->begin[0][i];
+    while (s->c->edge[s->order[0][k]].to_port != 1 + port) k++;
+    return &s->c->edge[s->order[0][k]];
+}
+
+/* When the first beat of a frame, of a token that has left its producer, gets to where rows are put in front of it.
+ * Behind a split values come when keys have been taken, but for those that are held between; swaps: 1: rows change. */
+static int64_t mlo_frame_begins(
+    const mlo_schedule *s, const mlo_edge *e, int64_t first, int swaps) {
+    const mlo_edge *keys = mlo_frame_edge(s, e->to, 0);
+    const int64_t beats = mlo_port_beats(s->c->element[e->to].unit.in[1]);
+    const mlo_link *way = &s->way[keys - s->c->edge];
+    const int64_t held = way->held + 2 * way->down; /* and in the split's skid */
+    int64_t when[2];
+    mlo_edge_arrives(s, e, first, when);
+    if (e == keys || e->from != keys->from || e->from == MLO_OUTSIDE
+        || s->c->element[e->from].kernel || beats <= held)
+        return when[0];
+    return mlo_max(when[0],
+        mlo_frame_begins(s, keys, first, swaps) + swaps + mlo_rows_ahead(s, e->to, 0) + beats
+            - held);
+}
+
 static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
     const mlo_place p = mlo_place_of(s, e->from, x / beats);
     const int64_t room = mlo_frame_room(s, e, p.pass),
                   ahead = mlo_rows_ahead(s, e->to, e->to_port - 1);
     enum { HOLDS = 3 };
     const int64_t first = x / beats - p.at, own = x - first * beats;
-    int64_t when[2];
     if (!ahead || room == MLO_NOT_YET) return room;
     if (mlo_fired(s, e->from) <= first) return room ? room + ahead - HOLDS + 1 : 0;
-    mlo_edge_arrives(s, e, first, when);
-    return mlo_max(room - HOLDS + 1, when[0] + p.first) + ahead + own;
+    return mlo_max(room - HOLDS + 1, mlo_frame_begins(s, e, first, p.first) + p.first) + ahead
+        + own;
 }
 
 /* Queries: two rows beyond those that are scored. */
@@ -189,6 +214,12 @@ static int64_t mlo_frame_known(const mlo_schedule *s, const mlo_meet *x) {
     return mlo_token_of(s, MLO_OUTSIDE, job->begin + job->turn)->out[0];
 }
 
+/* When a frame's first key (port 0), or value, moves to rows of its iteration. */
+static int64_t mlo_rows_swap(const mlo_schedule *s, int i, const mlo_meet *x, int port) {
+    const mlo_edge *e = mlo_frame_edge(s, i, port);
+    return mlo_frame_begins(s, e, mlo_frame_begin(s, i, e->from, x->n), x->at.first);
+}
+
 /* When a frame's keys (port 0), its values are there. Where the past comes from memory (mlo_kv), it is in
  * front of them: behind the frame before, into a memory that is free, a row at a time as fast as attention's
  * port takes it and memory brings both. Rows of parameters are in front of its first beat. */
@@ -198,7 +229,8 @@ static int64_t mlo_frame_comes(const mlo_schedule *s, int i, const mlo_meet *x, 
     const int64_t ahead = mlo_rows_ahead(s, i, port);
     if (ahead) {
         const int64_t all = ahead + x->at.tokens * beats - 1;
-        const int64_t begins = mlo_max(x->begins[port] + x->at.first, x->ready[1 + port]);
+        const int64_t begins = mlo_max(
+            mlo_rows_swap(s, i, x, port) + x->at.first, x->ready[1 + port]);
         const int64_t came = mlo_max(x->frame[port], begins + all) + PASSES;
         return x->at.pass < 2 ? came : mlo_max(came, s->frame_freed[i][port][x->at.pass & 3] + all);
     }
@@ -225,7 +257,8 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     for (int port = 0; port < 2; port++) {
         s->frame_came[i][port] = x->at.at ? mlo_max(s->frame_came[i][port], x->frame[port])
                                           : mlo_frame_comes(s, i, x, port);
-        if (u->rows.ahead) mlo_begins(s, i, 1 + port, &x->at, x->begins[port]);
+        if (u->rows.ahead && !x->at.at)
+            mlo_begins(s, i, 1 + port, &x->at, mlo_rows_swap(s, i, x, port));
     }
     for (int64_t h = 0; h < heads; h++) {
         int64_t r = s->rows[i];

@@ -477,7 +477,6 @@ typedef struct {
     int64_t room[2]; /* there is room for its first and its last beat */
     int64_t ready[MLO_UNIT_MEMORIES]; /* parameters are there */
     int64_t frame[2]; /* keys are there, and values */
-    int64_t begins[2]; /* the first of them come */
     mlo_place at;
 } mlo_meet;
 

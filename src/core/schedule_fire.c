@@ -68,11 +68,9 @@ static int mlo_comes(mlo_schedule *s, int i, int64_t n, mlo_meet *x) {
         const int64_t last = frame ? mlo_frame_end(s, i, e->from, n) : n;
         if (mlo_fired(s, e->from) <= last) return 0;
         if (!mlo_edge_comes(s, e, last, when)) return 0;
-        if (frame) {
+        if (frame)
             x->frame[e->to_port - 1] = when[1];
-            mlo_edge_arrives(s, e, mlo_frame_begin(s, i, e->from, n), when);
-            x->begins[e->to_port - 1] = when[0];
-        } else {
+        else {
             x->arrives[0] = mlo_max(x->arrives[0], when[0]);
             x->arrives[1] = mlo_max(x->arrives[1], when[1]);
         }
