@@ -162,16 +162,11 @@ static int mlo_c_split(mlo *m, mlo_c_body *b, const mlo_element *e) {
     return 0;
 }
 
-/* Rows of keys and values that are parameters, in front of a frame's. */
-static int64_t mlo_c_ahead(const mlo_element *e) {
-    return e->kernel && e->kernel->ahead ? e->kernel->ahead(e->node) : 0;
-}
-
 /* Bytes of keys (k = 0), values, the mask (2) with those rows in front; 0: there are none. */
 static int64_t mlo_c_join_bytes(const mlo_element *e, int k) {
     const mlo_form *f = &e->site.in[1 + (k < 2 ? k : 0)];
     const int64_t each = k < 2 ? mlo_last_dim(f) * (int64_t)mlo_dtype_size(f->dtype) : 1;
-    return mlo_c_ahead(e) ? (e->site.keys * each + 7) / 8 * 8 : 0;
+    return mlo_element_ahead(e) ? (e->site.keys * each + 7) / 8 * 8 : 0;
 }
 
 /* Bytes that a kernel needs beside its operands. */
@@ -179,7 +174,7 @@ static int64_t mlo_c_scratch(const mlo_c_body *b, const mlo_element *e) {
     if (e->kernel->kind == MLO_KERNEL_WINDOW) return 8 * mlo_last_dim(&e->site.out);
     if (e->kernel->kind != MLO_KERNEL_ATTENTION) return 0;
     const int64_t own = b->core->slots ? b->core->chunk : mlo_tokens_of(&e->site.in[1]);
-    const int64_t keys = own + mlo_c_ahead(e);
+    const int64_t keys = own + mlo_element_ahead(e);
     return mlo_c_join_bytes(e, 0) + mlo_c_join_bytes(e, 1) + mlo_c_join_bytes(e, 2) + 8 * keys
         + 8 * (mlo_last_dim(&e->site.in[0]) / mlo_attention_heads(e->node));
 }

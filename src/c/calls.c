@@ -203,14 +203,13 @@ static int mlo_c_kernel(mlo_c_writer *w, const mlo_element *el) {
 static void mlo_c_types(void *user) {
     mlo_c_writer *w = (mlo_c_writer *)user;
     static const mlo_hole none[] = { { NULL, NULL, NULL } };
-    int heads = 0;
-    for (int i = 0; i < w->e->c->n_element; i++)
-        if (mlo_is_kernel(w->e->c->element[i].node, MLO_KERNEL_ATTENTION) && !heads++)
-            mlo_share_copy(&w->e->t, "c/heads.c", none, w);
-    int joins = 0;
-    for (int i = 0; i < w->e->c->n_element; i++)
-        if (mlo_c_ahead(&w->e->c->element[i]) && !joins++)
-            mlo_share_copy(&w->e->t, "c/join.c", none, w);
+    int heads = 0, joins = 0;
+    for (int i = 0; i < w->e->c->n_element; i++) {
+        heads |= mlo_is_kernel(w->e->c->element[i].node, MLO_KERNEL_ATTENTION);
+        joins |= mlo_element_ahead(&w->e->c->element[i]) > 0;
+    }
+    if (heads) mlo_share_copy(&w->e->t, "c/heads.c", none, w);
+    if (joins) mlo_share_copy(&w->e->t, "c/join.c", none, w);
 }
 
 /* Those that the layer calls. */
@@ -256,7 +255,7 @@ static mlo_c_joined mlo_c_joined_of(const mlo_element *el, int64_t scratch) {
 
 static void mlo_c_join(mlo_c_writer *w, const mlo_element *el, const mlo_c_joined *j) {
     const char *const *in = (const char *const *)el->node->input;
-    const int64_t ahead = mlo_c_ahead(el), first = (int64_t)mlo_prefix_input(el->node);
+    const int64_t ahead = mlo_element_ahead(el), first = (int64_t)mlo_prefix_input(el->node);
     const char *mask = mlo_c_mask(w, el), *margin = mlo_c_margin(w);
     for (int k = 0; k < 2; k++) {
         const int64_t size = (int64_t)mlo_dtype_size(el->site.in[1 + k].dtype);
@@ -275,9 +274,9 @@ static void mlo_c_join(mlo_c_writer *w, const mlo_element *el, const mlo_c_joine
 /* An operand of attention: the joined one, where there is one. */
 static const char *mlo_c_keys(
     mlo_c_writer *w, const mlo_element *el, const mlo_c_joined *j, int k) {
-    return mlo_c_ahead(el) ? mlo_format(w->e->m, "(%s *)(a + %lld)",
-                                 mlo_c_type(el->site.in[k].dtype), (long long)j->at[k - 1])
-                           : mlo_c_first(w, el->node->input[k]);
+    return mlo_element_ahead(el) ? mlo_format(w->e->m, "(%s *)(a + %lld)",
+                                       mlo_c_type(el->site.in[k].dtype), (long long)j->at[k - 1])
+                                 : mlo_c_first(w, el->node->input[k]);
 }
 
 /* Does the layer call a kernel for an element? As the how many-th? */
@@ -299,7 +298,7 @@ static void mlo_c_attention(mlo_c_writer *w, int i) {
     const char *const *in = (const char *const *)n->input;
     const char *p = mlo_c_parameter(w, el, 4), *margin = mlo_c_margin(w);
     const int64_t scratch = w->b->plan.place[w->b->scratch[i]].at;
-    const int64_t ahead = mlo_c_ahead(el);
+    const int64_t ahead = mlo_element_ahead(el);
     const mlo_c_joined joined = mlo_c_joined_of(el, scratch);
     const int packed = kept || ahead; /* keys and values lie one behind the other */
     const char *mask = mlo_c_mask(w, el);

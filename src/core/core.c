@@ -137,6 +137,11 @@ static const char *mlo_core_streamed(const mlo_core *c, const char *name) {
     return mlo_is(n, "Concat") && n->n_input == 2 ? n->input[1] : name;
 }
 
+/* Keys of parameters in front of those of a frame. */
+static int64_t mlo_element_ahead(const mlo_element *e) {
+    return e->kernel && e->kernel->ahead ? e->kernel->ahead(e->node) : 0;
+}
+
 static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     mlo_node *n = e->node;
     memset(&e->site, 0, sizeof e->site);
@@ -155,7 +160,7 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     e->site.out = mlo_form_of(mlo_value_of(c->scan.body, n->output[0]));
     if (e->side) e->site.chunk = mlo_tokens_of(&e->site.out);
     if (e->crossed) e->site.keys = mlo_tokens_of(&e->site.in[1]);
-    if (e->kernel && e->kernel->ahead) e->site.keys += e->kernel->ahead(n);
+    e->site.keys += mlo_element_ahead(e);
     for (size_t i = 0; i < e->site.n_in; i++)
         if (!mlo_form_known(&e->site.in[i]))
             return mlo_fail(

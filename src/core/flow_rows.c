@@ -68,6 +68,8 @@ static int64_t mlo_frame_begins(
             - held);
 }
 
+/* When edge e's beat x, of keys or values, is taken: behind the rows in front of its frame, of which some are held
+ * while the frame before is not gone. */
 static int64_t mlo_frame_takes(const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t beats) {
     const mlo_place p = mlo_place_of(s, e->from, x / beats);
     const int64_t room = mlo_frame_room(s, e, p.pass),

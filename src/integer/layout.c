@@ -281,27 +281,36 @@ static mlo_array *mlo_moved(
     return result;
 }
 
+/* Elements of a form, numbered from `from` on. NULL without memory. */
+static mlo_array *mlo_numbered(mlo *m, const mlo_form *f, int64_t from) {
+    mlo_array *a = mlo_array_new(m, MLO_INT32, f->rank, f->dims);
+    for (int64_t i = 0; a && i < mlo_form_count(f); i++)
+        ((int32_t *)a->data)[i] = (int32_t)(from + i);
+    return a;
+}
+
+/* The elements of `map`, which lies as n's first input does, as the layout n has them in `made`; takes the map. NULL:
+ * how is not known. */
+static mlo_array *mlo_laid_out(
+    const mlo_inside *in, mlo_node *n, const char *made, mlo_array *map) {
+    const mlo_form to = mlo_body_form(in, made);
+    if (mlo_has_trait(n, MLO_RESHAPES) && mlo_form_count(&to) == mlo_array_count(map)) {
+        map->rank = to.rank;
+        for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
+        return map;
+    }
+    mlo_array *moved = mlo_has_trait(n, MLO_MOVES) ? mlo_moved(in, n, made, map) : NULL;
+    mlo_array_free(in->m, map);
+    return moved;
+}
+
 /* map[i] = which element of the source element i of the chain's end is. NULL without memory, or a
  * form is unknown. */
 static mlo_array *mlo_index_map(const mlo_inside *in, const char *source, const mlo_chain *c) {
     mlo_form f = mlo_body_form(in, source);
     if (!mlo_form_known(&f) || mlo_form_count(&f) > INT32_MAX) return NULL;
-    mlo_array *map = mlo_array_new(in->m, MLO_INT32, f.rank, f.dims);
-    for (int64_t i = 0; map && i < mlo_form_count(&f); i++) ((int32_t *)map->data)[i] = (int32_t)i;
-    for (int k = c->n; map && k--;) {
-        mlo_form to = mlo_body_form(in, c->made[k]);
-        if (mlo_has_trait(c->node[k], MLO_RESHAPES)
-            && mlo_form_count(&to) == mlo_array_count(map)) {
-            map->rank = to.rank;
-            for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
-            continue;
-        }
-        mlo_array *moved = mlo_has_trait(c->node[k], MLO_MOVES)
-            ? mlo_moved(in, c->node[k], c->made[k], map)
-            : NULL;
-        mlo_array_free(in->m, map);
-        map = moved;
-    }
+    mlo_array *map = mlo_numbered(in->m, &f, 0);
+    for (int k = c->n; map && k--;) map = mlo_laid_out(in, c->node[k], c->made[k], map);
     return map;
 }
 

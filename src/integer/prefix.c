@@ -26,7 +26,6 @@ typedef struct {
     double part_factor[MLO_PREFIX_PARTS];
     int64_t from[MLO_PREFIX_PARTS + 1]; /* the number of a parameter's first element */
     int n_part;
-    int bad; /* 1: it is something else */
 } mlo_prefix_origin;
 
 /* Rows of an attention: [rows, channels] of keys, of values. */
@@ -43,26 +42,14 @@ typedef struct mlo_prefix {
 
 /* ---- where elements come from ---------------------------------------------- */
 
-static mlo_array *mlo_numbered(mlo *m, const mlo_form *f, int64_t from) {
-    mlo_array *a = mlo_array_new(m, MLO_INT32, f->rank, f->dims);
-    for (int64_t i = 0; a && i < mlo_form_count(f); i++)
-        ((int32_t *)a->data)[i] = (int32_t)(from + i);
-    return a;
-}
-
-static mlo_array *mlo_prefix_origin_none(mlo_prefix_origin *o) {
-    o->bad = 1;
-    return NULL;
-}
-
-/* A value that is no view: the frame's own, or a parameter. */
+/* A value that is no view: the frame's own, or a parameter. NULL: it is something else. */
 static mlo_array *mlo_prefix_origin_leaf(mlo_prefix_origin *o, const char *name, double factor) {
     mlo *m = o->in->m;
     const mlo_form f = mlo_body_form(o->in, name);
     const int carried = mlo_is_carried(o->in, name);
     if (!mlo_form_known(&f) || mlo_form_count(&f) >= MLO_PREFIX_OTHER
         || (carried && o->own && o->own != name))
-        return mlo_prefix_origin_none(o);
+        return NULL;
     if (carried) {
         o->own = name;
         o->factor = factor;
@@ -71,7 +58,7 @@ static mlo_array *mlo_prefix_origin_leaf(mlo_prefix_origin *o, const char *name,
     const int64_t from = o->n_part ? o->from[o->n_part] : MLO_PREFIX_OTHER;
     if (o->n_part == MLO_PREFIX_PARTS || from + mlo_form_count(&f) > INT32_MAX
         || !mlo_is_parameter(o->in->scan, o->in->body, name, 0))
-        return mlo_prefix_origin_none(o);
+        return NULL;
     o->part[o->n_part] = name;
     o->part_factor[o->n_part] = factor;
     o->from[o->n_part++] = from;
@@ -82,41 +69,33 @@ static mlo_array *mlo_prefix_origin_leaf(mlo_prefix_origin *o, const char *name,
 static mlo_array *mlo_prefix_origin_of(
     mlo_prefix_origin *o, const char *name, double factor, int depth);
 
-static mlo_array *mlo_prefix_origin_joined(
-    mlo_prefix_origin *o, mlo_node *n, double factor, int depth) {
-    mlo_array *part[MLO_MOVE_INPUTS] = { 0 }, *all = NULL;
-    const mlo_array *args[MLO_MOVE_INPUTS] = { 0 };
-    int ok = n->n_input <= MLO_MOVE_INPUTS;
-    for (size_t k = 0; ok && k < n->n_input; k++) {
-        args[k] = part[k] = mlo_prefix_origin_of(o, n->input[k], factor, depth + 1);
-        ok = part[k] != NULL;
-    }
-    if (ok) all = mlo_made_of(o->in->m, n, n->output[0], args);
-    for (size_t k = 0; k < MLO_MOVE_INPUTS; k++) mlo_array_free(o->in->m, part[k]);
-    return all ? all : mlo_prefix_origin_none(o);
+/* Does a Pad put zeros beside? */
+static int mlo_pads_zeros(const mlo_inside *in, const mlo_node *n) {
+    double filler = 0;
+    return mlo_is(n, "Pad") && mlo_string_is(n, "mode", "constant", 1)
+        && (!mlo_has_input(n, 2) || mlo_scalar(in, n->input[2], &filler))
+        && !mlo_differs(filler, 0);
 }
 
-/* Tokens with rows of zeros beside them. */
-static mlo_array *mlo_prefix_origin_padded(
+/* Tokens with rows beside them: a Concat, or a Pad (whose filler is left out: 0 is what it is). */
+static mlo_array *mlo_prefix_origin_beside(
     mlo_prefix_origin *o, mlo_node *n, double factor, int depth) {
     const mlo_array *args[MLO_MOVE_INPUTS] = { 0 };
     mlo_array *part[MLO_MOVE_INPUTS] = { 0 }, *all = NULL;
-    double filler = 0;
-    int ok = n->n_input <= MLO_MOVE_INPUTS && mlo_string_is(n, "mode", "constant", 1)
-        && (!mlo_has_input(n, 2) || mlo_scalar(o->in, n->input[2], &filler))
-        && !mlo_differs(filler, 0);
+    const int joins = mlo_is(n, "Concat");
+    int ok = n->n_input <= MLO_MOVE_INPUTS;
     for (size_t k = 0; ok && k < n->n_input; k++) {
-        if (k == 2 || !mlo_has_input(n, k)) continue;
+        if (!joins && (k == 2 || !mlo_has_input(n, k))) continue;
         const mlo_value *v = mlo_value_of(o->in->body, n->input[k]);
-        part[k] = !k    ? mlo_prefix_origin_of(o, n->input[0], factor, depth + 1)
-            : v->tensor ? mlo_tensor_load(o->in->m, v->tensor)
-                        : NULL;
+        part[k] = joins || !k ? mlo_prefix_origin_of(o, n->input[k], factor, depth + 1)
+            : v->tensor       ? mlo_tensor_load(o->in->m, v->tensor)
+                              : NULL;
         args[k] = part[k];
         ok = part[k] != NULL;
     }
     if (ok) all = mlo_made_of(o->in->m, n, n->output[0], args);
     for (size_t k = 0; k < MLO_MOVE_INPUTS; k++) mlo_array_free(o->in->m, part[k]);
-    return all ? all : mlo_prefix_origin_none(o);
+    return all;
 }
 
 /* The origins of a value's elements, in its own form. NULL: it is no view of tokens and parameters. */
@@ -124,23 +103,14 @@ static mlo_array *mlo_prefix_origin_of(
     mlo_prefix_origin *o, const char *name, double factor, int depth) {
     mlo_node *n = mlo_is_carried(o->in, name) ? mlo_made_by(o->in, name) : NULL;
     const char *inner = n && o->scaled ? mlo_unscaled(o->in, n, &factor) : NULL;
-    if (depth > MLO_CHAIN) return mlo_prefix_origin_none(o);
+    if (depth > MLO_CHAIN) return NULL;
     if (inner) return mlo_prefix_origin_of(o, inner, factor, depth + 1);
-    if (mlo_is_beside_rows(o->in, n)) return mlo_prefix_origin_joined(o, n, factor, depth);
-    if (mlo_is(n, "Pad")) return mlo_prefix_origin_padded(o, n, factor, depth);
+    if (mlo_is_beside_rows(o->in, n) || mlo_pads_zeros(o->in, n))
+        return mlo_prefix_origin_beside(o, n, factor, depth);
     if (!mlo_is_layout(n) || !mlo_is_carried(o->in, n->input[0]) || mlo_joined_norm(o->in, n))
         return mlo_prefix_origin_leaf(o, name, factor);
-    mlo_array *map = mlo_prefix_origin_of(o, n->input[0], factor, depth + 1), *moved = NULL;
-    const mlo_form to = mlo_body_form(o->in, name);
-    if (!map) return NULL;
-    if (mlo_has_trait(n, MLO_RESHAPES) && mlo_form_count(&to) == mlo_array_count(map)) {
-        map->rank = to.rank;
-        for (int d = 0; d < to.rank; d++) map->dims[d] = to.dims[d];
-        return map;
-    }
-    if (mlo_has_trait(n, MLO_MOVES)) moved = mlo_moved(o->in, n, name, map);
-    mlo_array_free(o->in->m, map);
-    return moved ? moved : mlo_prefix_origin_none(o);
+    mlo_array *map = mlo_prefix_origin_of(o, n->input[0], factor, depth + 1);
+    return map ? mlo_laid_out(o->in, n, name, map) : NULL;
 }
 
 /* ---- rows ------------------------------------------------------------------- */
@@ -204,7 +174,7 @@ static int mlo_prefix_operand(
                   first = map && own > 0 ? mlo_prefix_first(map, v) : -1;
     const int64_t shared = o->own ? mlo_shared_by(r, o->own, v->heads, v->d) : 1;
     const int64_t channels = v->heads / shared * v->d;
-    int ok = map && !o->bad && mlo_last_dim(&f) == channels && n >= 0 && first >= 0 && first <= n
+    int ok = map && mlo_last_dim(&f) == channels && n >= 0 && first >= 0 && first <= n
         && (!k || (first == p->first && n == p->n));
     p->at[k] = ok ? MLO_NEW_N(r->m, int32_t, (size_t)((n + 1) * channels)) : NULL;
     ok = p->at[k] != NULL;
@@ -460,7 +430,7 @@ static void mlo_prefix_round(
     const double most = ldexp(1, s->bits - 1) - 1;
     for (int64_t e = 0; e < p->n * p->channels; e++) {
         const int64_t at = i * p->channels + e % p->channels;
-        const double step = s->narrow_scale[i] * (s->shape ? (double)s->shape[at] : 1);
+        const double step = mlo_narrow_step(s, i, e % p->channels);
         const double y = fmax(-most - 1, fmin(most, rint((x[e] - s->zero[at]) / step)));
         if (mlo_narrow_type(s) == MLO_INT8)
             ((int8_t *)to)[i * p->n * p->channels + e] = (int8_t)y;
