@@ -59,18 +59,20 @@ def said(c, band, causal):
     return a
 
 
-def judged(rng, op, c, tq, tk, key, reach, bias=None):
-    """'' or how ONNX Runtime's or mlo's words are off from the model's."""
+def judged(rng, op, c, tq, tk, key, reach, bias=None, rows=0):
+    """'' or how ONNX Runtime's or mlo's words are off from the model's. rows: so many keys and values are parameters, in front of the others."""
     h, kvh, d = c["H"], c["KVH"], c["D"]
-    q, k, v = (np.array(rng.signed(n * w * d, 8)).reshape(n, w * d).astype(np.int8) for n, w in ((tq, h), (tk, kvh), (tk, kvh)))
+    q, k, v, keys, values = (np.array(rng.signed(n * w * d, 8)).reshape(n, w * d).astype(np.int8) for n, w in ((tq, h), (tk, kvh), (tk, kvh), (rows, kvh), (rows, kvh)))
     par = list(model.pick_params(rng, c, 1, False))
     feed = {"q": q[None], "k": k[None], "v": v[None], "mask": key[None], "p": np.array(par[:members(c)] + list(reach) * c["BAND"], np.int32)}
     if bias is not None: feed["bias"] = bias.astype(np.int16)
+    if rows: feed.update(keys=keys, values=values)
+    k, v, key = np.concatenate((keys, k)), np.concatenate((values, v)), np.concatenate((np.ones(rows, bool), key))
     want = [[] for _ in range(tq)]
     for i, head in itertools.product(range(tq), range(h)):
         ch, kv = slice(head * d, head * d + d), slice(head // (h // kvh) * d, head // (h // kvh) * d + d)
-        want[i] += model.row(q[i, ch].astype(int), k[:, kv].astype(int), v[:, kv].astype(int), model.seen(i, key, reach, c), par, c, model.bias_of(bias, head, i, tk))
-    m = one_kernel(op, feed, said(c, c["BAND"], c["CAUSAL"]))
+        want[i] += model.row(q[i, ch].astype(int), k[:, kv].astype(int), v[:, kv].astype(int), model.seen(rows + i, key, reach, c), par, c, model.bias_of(bias, head, i, rows + tk))
+    m = one_kernel(op, feed, dict(said(c, c["BAND"], c["CAUSAL"]), **{"prefix": rows} if rows else {}))
     np.savez(t.at("in.npz"), **feed)
     t.good("run", t.write("kernel.onnx", m.SerializeToString()), "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
     with np.load(t.at("out.npz")) as z: results = {"ONNX Runtime": execute(m, feed)[0], "mlo run": z["y"]}

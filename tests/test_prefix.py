@@ -22,32 +22,10 @@ import onnx
 from onnx import helper, numpy_helper
 import harness as t
 import test_families
-from graphs import execute, session
-from test_causal import Core, bench, judge, members, model, one_kernel, said
+from graphs import session
+from test_causal import Core, bench, judge, judged, model, one_kernel
 
 MODELS = os.path.join(t.tests, "models", "prefix")
-
-
-def judged(rng, c, rows, tq, tk, key, bias):
-    """'' or how ONNX Runtime's or mlo's words are off from the model's."""
-    h, kvh, d = c["H"], c["KVH"], c["D"]
-    q, k, v, keys, values = (np.array(rng.signed(n * w * d, 8)).reshape(n, w * d).astype(np.int8) for n, w in ((tq, h), (tk, kvh), (tk, kvh), (rows, kvh), (rows, kvh)))
-    par = list(model.pick_params(rng, c, 1, False))
-    feed = {"q": q[None], "k": k[None], "v": v[None], "mask": key[None], "p": np.array(par[:members(c)], np.int32)}
-    if bias is not None: feed["bias"] = bias.astype(np.int16)
-    feed.update(keys=keys, values=values)
-    all_k, all_v, seen = np.concatenate((keys, k)).astype(int), np.concatenate((values, v)).astype(int), np.concatenate((np.ones(rows, bool), key))
-    want = [[] for _ in range(tq)]
-    for i, head in itertools.product(range(tq), range(h)):
-        ch, kv = slice(head * d, head * d + d), slice(head // (h // kvh) * d, head // (h // kvh) * d + d)
-        want[i] += model.row(q[i, ch].astype(int), all_k[:, kv], all_v[:, kv], model.seen(rows + i, seen, (0, 0), c), par, c, model.bias_of(bias, head, i, rows + tk))
-    m = one_kernel("AttentionPrefix" if bias is None else "AttentionSink", feed, dict(said(c, 0, c["CAUSAL"]), prefix=rows))
-    np.savez(t.at("in.npz"), **feed)
-    t.good("run", t.write("kernel.onnx", m.SerializeToString()), "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
-    with np.load(t.at("out.npz")) as z: results = {"ONNX Runtime": execute(m, feed)[0], "mlo run": z["y"]}
-    for who, y in results.items():
-        if not np.array_equal(y[0], want): return "%s: %d of %d words" % (who, (y[0] != want).sum(), y.size)
-    return ""
 
 
 def check_kernels():
@@ -58,7 +36,7 @@ def check_kernels():
             c = model.config(h, 4, rows + tokens, 1, 1, kvh=kvh, causal=causal, bias=(1, 0, 4) if sink else ())
             for tq, tk in (tokens, tokens), (1, (tokens + 1) // 2):
                 for key in np.ones(tk, bool), np.zeros(tk, bool), np.arange(tk) >= tk // 2, np.array([rng.chance(50) for _ in range(tk)]):
-                    why = why or judged(rng, c, rows, tq, tk, key, model.pick_bias(rng, c, False) if sink else None)
+                    why = why or judged(rng, "AttentionSink" if sink else "AttentionPrefix", c, tq, tk, key, (0, 0), model.pick_bias(rng, c, False) if sink else None, rows)
                     words += tq * h * 4
         t.case("rows%s%s: ONNX Runtime and mlo run give the model's words" % (", with numbers of their own" * sink, ", causal" * causal), why)
     t.note("%d words" % words)
@@ -210,12 +188,11 @@ def more_rows(m):
 
 def near(path, out, feed):
     """The cosine of the integers and the floats, both by ONNX Runtime."""
-    want, values = session(path).run(None, feed)[0], dict(feed)
-    for part in "pre", "core", "post":
-        s = session(os.path.join(out, "host", part + ".onnx"))
-        values.update(zip([o.name for o in s.get_outputs()], s.run(None, {i.name: values[i.name] for i in s.get_inputs()})))
-    a, b = want.ravel(), values[s.get_outputs()[0].name].ravel()
-    return float(a @ b / np.linalg.norm(a) / np.linalg.norm(b))
+    floats, integers = dict(feed), dict(feed)
+    test_families.step(session(path), floats)
+    for part in "pre", "core", "post": test_families.step(session(os.path.join(out, "host", part + ".onnx")), integers)
+    y = onnx.load(path).graph.output[0].name
+    return test_families.cosine([floats[y]], [integers[y]])
 
 
 def check_near():
