@@ -454,10 +454,9 @@ int mlo_resize(mlo *m, int64_t tokens) {
     int64_t whole = f.dims[f.rank - 2];
     for (size_t i = 0; i < g->n_input; i++) mlo_resize_declared(g->input[i], whole, tokens);
     for (size_t i = 0; i < g->n_output; i++) mlo_resize_declared(g->output[i], whole, tokens);
-    for (size_t i = 0; i < s.n_state; i++) {
-        mlo_resize_declared(s.body->input[i], whole, tokens);
+    for (size_t i = 0; i < s.n_state; i++) mlo_resize_declared(s.body->input[i], whole, tokens);
+    for (size_t i = 0; i < s.body->n_output; i++)
         mlo_resize_declared(s.body->output[i], whole, tokens);
-    }
     g->n_info = s.body->n_info = 0;
     MLO_TRY(mlo_index(m, g));
     mlo_value *mask = mlo_value_of(g, mlo_intern(m, "mlo_mask"));

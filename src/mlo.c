@@ -153,6 +153,7 @@
 #include "integer/qconfig.c"        /* what a q_config fixes of them */
 #include "integer/scales.c"         /* what the integers stand for */
 #include "integer/body.c"           /* pieces of the integer body */
+#include "integer/taps.c"           /* what leaves every layer */
 #include "integer/unary.c"          /* a kind of sublayer each: functions of one value, */
 #include "integer/seen.c"           /* what a calibration saw, for another export */
 #include "integer/feedback.c"         /* rounding weights of few bits */

@@ -17,6 +17,7 @@ extern "C" {
 #define MODEL_LAYERS @LAYERS@
 #define MODEL_TOKENS @TOKENS@ /* @TOKENSARE@ */
 #define MODEL_CHANNELS @CHANNELS@ /* of a token, in and out */
+@EVERY@#define MODEL_TIMES MODEL_LAYERS /* out: all tokens of the first layer, of the second, ..: so many times as come in */
 #define MODEL_ALIGN 16 /* of the arena */
 #define MODEL_ARENA_BYTES @ARENA@ /* @PROOF@ */
 #define MODEL_PARAMETER_BYTES (sizeof(model_layer) * MODEL_LAYERS + sizeof(model_shared))

@@ -15,7 +15,7 @@ static const int call[CALLS] = { @CALL@ }; /* tokens of each */
 @WHOLE@
 
 static int same(int frame, const @WORD@ *y) {
-    for (int i = 0; i < TOKENS * MODEL_CHANNELS; i++)
+    for (int i = 0; i < TOKENS@TIMES@ * MODEL_CHANNELS; i++)
         if (y[i] != golden[frame][i]) {
             printf("MLO FAIL frame %d, token %d, channel %d: expected %d, got %d\n", frame,
                 i / MODEL_CHANNELS, i % MODEL_CHANNELS, golden[frame][i], y[i]);
@@ -25,7 +25,7 @@ static int same(int frame, const @WORD@ *y) {
 }
 
 int main(void) {
-    static @WORD@ y[TOKENS * MODEL_CHANNELS];
+    static @WORD@ y[TOKENS@TIMES@ * MODEL_CHANNELS];
     memset(arena, PAINT, sizeof arena);
     for (int f = 0; f < FRAMES; f++) {
         for (int i = 0, at = 0; i < CALLS; at += call[i++]) {
@@ -44,6 +44,6 @@ int main(void) {
     print_profile();
 #endif
     printf("MLO PASS frames=%d words=%d arena=%d touched=%d\n", FRAMES,
-        FRAMES * TOKENS * MODEL_CHANNELS, MODEL_ARENA_BYTES, used);
+        FRAMES * TOKENS@TIMES@ * MODEL_CHANNELS, MODEL_ARENA_BYTES, used);
     return 0;
 }

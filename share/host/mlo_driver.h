@@ -24,7 +24,7 @@ extern "C" {
 #define MLO_TOKEN_BYTES      (MLO_CHANNELS * MLO_WORD_BYTES)
 #define MLO_BEAT_BYTES       @BEAT_BYTES@   /* of s_axis and m_axis (of ids, MLO_SAID_BYTES of m_axis): @LANES@ lanes of @BITS@ bits; narrower and wider ones need a converter */
 #define MLO_SAID_BYTES       @SAID_BYTES@   /* of a core of token ids (compile --tokens): of {id, logit} that follow a job's tokens, a word each, or of what is made of a frame's first token; 0: of other cores */
-#define MLO_MADE_BYTES       @MADE_BYTES@   /* of a token that comes out */
+#define MLO_MADE_BYTES       @MADE_BYTES@   /* of what comes out for a token that enters */
 #define MLO_FRAMES           @FRAMES@   /* in flight */
 #define MLO_CACHE            0x@CACHE@u   /* register 0x3C: {slots[31:24], positions[23:0]} of keys and values; 0: none, and no jobs */
 #define MLO_KV_MEMORY        @KV_MEMORY@   /* 1: keys and values lie in memory, behind m_axi_kv: as the manifest's kv says */

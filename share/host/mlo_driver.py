@@ -64,6 +64,7 @@ class Core:
         tail = m.get("around", {}).get("tail")             # a vector of each frame comes out
         self.once = self.ids or tail is not None           # not one of each token
         made = tail or {"bits": m["stream"]["bits"], "channels": m["channels"]}
+        self.times = m["output"].get("times", 1)           # how often each token comes out: once of every layer, or once
         self.out_bits, self.out = (32, 2 * m["around"]["best"]) if self.ids else (made["bits"], made["channels"])
         self.open()
 
@@ -133,7 +134,7 @@ class Core:
                                          ("s3_axis", again.get("masked"), memory_mask, 8)):
             if bool(there) != (given is not None): raise DriverError("%s: %s" % (port, "it needs a value" if there else "the core has none"))
             if there: streams[port] = packed(given, bits)
-        self.dma.send(streams, (1 + more if self.once else len(words)) * self.out * width(self.out_bits))
+        self.dma.send(streams, (1 + more if self.once else len(words) * self.times) * self.out * width(self.out_bits))
         return unpacked(self.received(), self.out_bits).reshape(-1, self.out)
 
     def received(self):
@@ -213,7 +214,7 @@ class Core:
             part = slice(at, at + (job["tokens"] if job else len(x)))
             now = mask if mask is None else mask[part]
             got = self.job(job["slot"], job["start"], x[part], now) if job else self.run(x, now, memory, memory_mask)
-            want = slice(k, k + 1) if self.once else part
+            want = slice(k, k + 1) if self.once else slice(part.start * self.times, part.stop * self.times)
             self.compare("word %d of the frame is %d, not %d: are the parameters those of this core?", got, y[want], want.start * self.out)
             at = part.stop
         if own: self.compare("word %d of keys and values that are kept is %d, not %d: are they in the memory behind m_axi_kv?", self.kept(), self.lying("kept.hex", m["context"]))

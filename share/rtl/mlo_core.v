@@ -212,7 +212,7 @@ module mlo_core (
 @ROLLED@    wire [@LEVEL_MSB@:0] feed_level;
 @ROLLED@    mlo_fifo #(.WIDTH(@WIDTH@ + 3), .DEPTH(@FEED_DEPTH@)) u_feedback (        // @FEED_TOKENS@ tokens
 @ROLLED@        .clk(clk), .rst(core_rst), .level(feed_level),
-@ROLLED@        .s_tdata({feed_tuser, feed_tdata}), .s_tvalid(feed_tvalid), .s_tready(feed_tready),
+@ROLLED@        .s_tdata({@FEED@_tuser, @FEED@_tdata}), .s_tvalid(@FEED@_tvalid), .s_tready(@FEED@_tready),
 @ROLLED@        .m_tdata({fed_tuser, fed_tdata}), .m_tvalid(fed_tvalid), .m_tready(fed_tready));
 @ROLLED@    wire unused_level = &{1'b0, feed_level};
 @UNROLLED@    assign fed_tuser = 3'd0;
@@ -220,10 +220,17 @@ module mlo_core (
 @UNROLLED@    assign fed_tvalid = 1'b0;
 @UNROLLED@    assign feed_tready = 1'b0;
 @UNROLLED@    wire unused_feed = &{1'b0, feed_tuser, feed_tdata, feed_tvalid, fed_tready};
+@EVERY@    // ---- every layer's tokens leave: what goes round does, too
+@EVERY@    mlo_every #(.WIDTH(@WIDTH@)) u_every (
+@EVERY@        .clk(clk), .rst(core_rst),
+@EVERY@        .s_fb_tdata(feed_tdata), .s_fb_tvalid(feed_tvalid), .s_fb_tready(feed_tready), .s_fb_tuser(feed_tuser),
+@EVERY@        .s_ext_tdata(leaving_tdata), .s_ext_tvalid(leaving_tvalid), .s_ext_tready(leaving_tready), .s_ext_tuser(leaving_tuser),
+@EVERY@        .m_fb_tdata(round_tdata), .m_fb_tvalid(round_tvalid), .m_fb_tready(round_tready), .m_fb_tuser(round_tuser),
+@EVERY@        .m_ext_tdata(each_tdata), .m_ext_tvalid(each_tvalid), .m_ext_tready(each_tready), .m_ext_tuser(each_tuser));
     mlo_exit #(.C(@CHANNELS@), .LANES(@LANES@), .BITS(@BITS@)) u_exit (
         .clk(clk), .rst(core_rst),
-        .s_axis_tdata(leaving_tdata), .s_axis_tvalid(leaving_tvalid),
-        .s_axis_tready(leaving_tready), .s_axis_tuser(leaving_tuser),
+        .s_axis_tdata(@LEAVING@_tdata), .s_axis_tvalid(@LEAVING@_tvalid),
+        .s_axis_tready(@LEAVING@_tready), .s_axis_tuser(@LEAVING@_tuser),
         .m_axis_tdata(m_axis_tdata), .m_axis_tvalid(m_axis_tvalid),
         .m_axis_tready(m_axis_tready), .m_axis_tlast(m_axis_tlast));
 

@@ -336,7 +336,7 @@ module mlo_tb;
 @REPLAY@        .tdata(replay_tdata), .tvalid(replay_tvalid), .tready(replay_tready), .tlast(replay_tlast));
 @REPLAY_MASK@    mlo_sim_check_axis #(.WIDTH(8), .BEATS(1), .TOKENS(@REPLAY_TOKENS@), .PORT("s3_axis")) u_check_replay_mask (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_replay_mask),
 @REPLAY_MASK@        .tdata(replay_mask_tdata), .tvalid(replay_mask_tvalid), .tready(replay_mask_tready), .tlast(replay_mask_tlast));
-    mlo_sim_check_axis #(.WIDTH(OUT), .BEATS(@OUT_TOKEN_BEATS@), .TOKENS(TOKENS), .PORT("m_axis"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),
+    mlo_sim_check_axis #(.WIDTH(OUT), .BEATS(@OUT_TOKEN_BEATS@), .TOKENS(@OUT_TOKENS@), .PORT("m_axis"), .SETTLE(2)) u_check_out (.clk(clk), .rst(rst), .cycle(cycle), .broken(), .breaches(breaches_out),
         .tdata(out_tdata), .tvalid(out_tvalid), .tready(out_tready), .tlast(out_tlast));
     mlo_sim_check_axi #(.DATA_WIDTH(AXI), .BURST(64), .PORT_AR("m_axi_ar"), .PORT_R("m_axi_r")) u_check_axi (.clk(clk), .rst(rst), .cycle(cycle), .asked(), .sent(), .breaches(breaches_axi),
         .owing(owing), .arid(arid), .araddr(m_araddr), .arlen(m_arlen), .arsize(m_arsize), .arburst(m_arburst), .arvalid(m_arvalid), .arready(m_arready),

@@ -254,10 +254,12 @@ static int mlo_whole_loop(mlo_flat *f, const mlo_node *n) {
 /* The loop in integers. */
 static int mlo_whole_core(mlo_flat *f) {
     const mlo_node *n = f->core->scan.node;
-    for (size_t k = 1; k < n->n_output; k++)
-        if (mlo_map_get(&f->wanted, n->output[k]))
+    const size_t made = (size_t)f->core->every; /* what it returns */
+    for (size_t k = 0; k < n->n_output; k++)
+        if (k != made && mlo_map_get(&f->wanted, n->output[k]))
             return mlo_flat_refuse(f, "another result of the loop than its carried value");
-    mlo_flat_step *s = mlo_flat_step_new(f, "c/loop.c", "mlo_loop", mlo_flat_of(f, n->output[0]));
+    mlo_flat_step *s = mlo_flat_step_new(
+        f, "c/loop.c", "mlo_loop", mlo_flat_of(f, n->output[made]));
     if (!s) return mlo_failed(f->m);
     s->scratch = f->core_bytes;
     if (f->position) s->before = "cache, ";

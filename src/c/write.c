@@ -56,15 +56,18 @@ static void mlo_c_run(void *user) {
     const mlo_c_value *in = &w->b->value[0];
     const long long at = (long long)w->b->plan.place[0].at;
     const long long bytes = (long long)(in->channels * (int64_t)mlo_dtype_size(in->dtype));
-    const char *loop = mlo_format(
-        e->m, "for (int l = 0; l < model_depth; l++) layer(%s);", mlo_c_layer_given(e));
+    const int every = e->c->every;
     if (mlo_c_crossed(e->c))
         mlo_line(e, "    if (memory_tokens < 1 || memory_tokens > %lld) return MODEL_E_TOKENS;",
             (long long)mlo_replay_frame(e->c));
     if (!e->c->slots) {
         mlo_line(e, "    if (tokens < 1 || tokens > MODEL_TOKENS) return MODEL_E_TOKENS;");
-        mlo_line(e, "    memcpy(a + %lld, in, (size_t)tokens * %lld);\n    %s", at, bytes, loop);
-        mlo_line(e, "    memcpy(out, a + %lld, (size_t)tokens * %lld);", at, bytes);
+        mlo_line(e, "    memcpy(a + %lld, in, (size_t)tokens * %lld);", at, bytes);
+        mlo_line(e, "    for (int l = 0; l < model_depth; l++)%s layer(%s);",
+            every ? " {\n       " : "", mlo_c_layer_given(e));
+        mlo_line(e, "    %smemcpy(out%s, a + %lld, (size_t)tokens * %lld);%s", every ? "    " : "",
+            every ? " + (size_t)l * (size_t)tokens * MODEL_CHANNELS" : "", at, bytes,
+            every ? "\n    }" : "");
         return;
     }
     mlo_line(e,
@@ -73,7 +76,7 @@ static void mlo_c_run(void *user) {
     mlo_line(e, "    for (int t = 0; t < tokens; t++, cache->tokens++) {");
     mlo_line(e, "        memcpy(a + %lld, in + (size_t)t * MODEL_CHANNELS, %lld);", at, bytes);
     if (e->c->masked) mlo_line(e, "        cache->mask[cache->tokens] = mask[t];");
-    mlo_line(e, "        %s", loop);
+    mlo_line(e, "        for (int l = 0; l < model_depth; l++) layer(%s);", mlo_c_layer_given(e));
     mlo_line(
         e, "        memcpy(out + (size_t)t * MODEL_CHANNELS, a + %lld, %lld);\n    }", at, bytes);
 }
@@ -132,7 +135,7 @@ static int mlo_emit_c_header(mlo_c_writer *w, const mlo_border *border) {
         { "TOKENSARE",
             mlo_format(m, "%s", c->slots ? "of a sequence, at most" : "of a frame, at most"),
             NULL },
-        { "CHANNELS", mlo_integer(m, c->channels), NULL },
+        { "CHANNELS", mlo_integer(m, c->channels), NULL }, { "EVERY", c->every ? "" : NULL, NULL },
         { "ARENA", mlo_integer(m, w->b->plan.bytes), NULL },
         { "PROOF", mlo_format(m, "%s", mlo_c_fit_text(m, w->b)), NULL },
         { "SCALES",
@@ -256,11 +259,11 @@ static int mlo_c_words_play(mlo_emitter *e, mlo_c_words *w) {
     if (c->slots) w->tokens = w->order[w->n_order - 1].start + 1;
     w->frames = c->slots ? 1 : MLO_C_FRAMES;
     const char *const names[] = { c->scan.node->input[0], mlo_intern(m, "mlo_mask"),
-        mlo_replay_name(c), mlo_intern(m, mlo_memory_mask), c->scan.node->output[0] };
+        mlo_replay_name(c), mlo_intern(m, mlo_memory_mask), c->scan.node->output[c->every] };
     const int64_t memory = mlo_c_crossed(c) ? mlo_replay_frame(c) : 0;
     const int64_t counts[] = { w->tokens * c->channels, c->masked ? w->tokens : 0,
         memory ? memory * mlo_replay_port(c).channels : 0, c->replay_masked ? memory : 0,
-        w->tokens * c->channels };
+        w->tokens * mlo_core_times(c) * c->channels };
     for (int k = 0; k < MLO_C_STREAMS; k++) {
         w->text[k].m = m;
         w->name[k] = names[k];
@@ -309,7 +312,8 @@ static int mlo_emit_c_test(mlo_emitter *e, mlo_c_words *w, const mlo_c_more *who
     const mlo_hole holes[] = { { "FRAMES", mlo_integer(m, w->frames), NULL },
         { "TOKENS", mlo_integer(m, w->tokens), NULL },
         { "CALLS", mlo_integer(m, w->n_order), NULL }, { "CALL", mlo_format(m, "%s", calls), NULL },
-        { "WORDS", NULL, mlo_c_write_words }, { "PAINTED", NULL, mlo_c_words_arena },
+        { "TIMES", c->every ? " * MODEL_TIMES" : "", NULL }, { "WORDS", NULL, mlo_c_write_words },
+        { "PAINTED", NULL, mlo_c_words_arena },
         { "WORD", mlo_format(m, "%s", mlo_c_type(w->dtype[0])), NULL },
         { "STATE", c->slots ? "static model_cache cache;" : NULL, NULL },
         { "WHOLE", whole->test, NULL }, { "WHOLE_CALL", whole->test ? "" : NULL, NULL },

@@ -80,6 +80,8 @@ typedef struct mlo_core {
     /* 1: they are the model's own: those of earlier tokens lie in memory when a frame comes, which is a job, and all
      * lie there when it has left */
     int given;
+    /* 1: the carried value of every iteration leaves, a frame's one behind the other */
+    int every;
     const char *kept
         [4]; /* of those, outside the loop: keys, values that come in (NULL: none), and that leave */
     const mlo_ordered *order; /* of the run that is asked about; NULL: whole frames */
@@ -344,10 +346,13 @@ static int mlo_core_is_side(const mlo_core *c, const char *name) {
     return from != MLO_OUTSIDE && c->element[from].side;
 }
 
-/* Of frames in flight beside the memory: of a core that comes so, of an option or a folding. */
-static const char mlo_one_frame[] =
-    "%d frames in flight beside an encoder's output, of which hardware keeps one frame; leave "
-    "--frames-in-flight out";
+/* Why one frame is in flight: of a core that comes with more, of an option or a folding. NULL: there may be more. */
+static const char mlo_one_frame[] = "%d frames in flight %s; leave --frames-in-flight out";
+static const char *mlo_core_alone(const mlo_core *c) {
+    return c->replay >= 0 ? "beside an encoder's output, of which hardware keeps one frame"
+        : c->every        ? "where every layer's tokens leave, frame by frame"
+                          : NULL;
+}
 
 /* Whose tokens an element handles, and those of a mask that is a stream. */
 static int mlo_core_side(mlo *m, mlo_core *c, mlo_element *e) {
@@ -606,10 +611,20 @@ static const mlo_node *mlo_core_keeper(const mlo_core *c, const mlo_node *join) 
     return NULL;
 }
 
+/* How often each token leaves. */
+static int64_t mlo_core_times(const mlo_core *c) { return c->every ? c->scan.iterations : 1; }
+
+/* Does the carried value of every iteration leave? */
+static int mlo_core_every(const mlo_scan *s) {
+    const mlo_node *n = s->n_tap == 1 ? mlo_maker_in(s->body, s->body->output[1]->name) : NULL;
+    return n && mlo_is(n, "Identity") && n->input[0] == s->body->output[0]->name;
+}
+
 /* Where they are the model's own inputs and outputs: what leaves each iteration is what one attention reads. */
 static int mlo_core_given(mlo *m, mlo_core *c) {
     const mlo_node *join = mlo_core_joins(&c->scan);
-    c->given = c->scan.n_tap > 0 || join;
+    c->every = mlo_core_every(&c->scan);
+    c->given = (c->scan.n_tap > 0 && !c->every) || join;
     if (!c->given) return 0;
     const mlo_node *n = mlo_core_keeper(c, join);
     for (size_t k = 0; n && k < 2; k++) {
@@ -721,8 +736,9 @@ static int mlo_core_loop(mlo *m, mlo_core *c) {
     c->masked = mask && !mask->tensor;
     mask = mlo_value_of(c->scan.outer, mlo_intern(m, mlo_memory_mask));
     c->replay_masked = mask && !mask->tensor;
-    if (c->replay >= 0 && c->frames > 1)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames);
+    if (mlo_core_alone(c) && c->frames > 1)
+        return mlo_fail(
+            m, MLO_E_UNSUPPORTED, c->scan.node, mlo_one_frame, c->frames, mlo_core_alone(c));
     if (mlo_core_soundness(m, c) || mlo_core_kv_sound(m, c)) return mlo_failed(m);
     mlo_core_feedback(c);
     if (!mlo_meta_get(c->scan.node->meta, c->scan.node->n_meta, mlo_key_frames))

@@ -184,6 +184,7 @@ static void mlo_kv_area(const mlo_core *c, mlo_area *a) {
 static mlo_area mlo_shell_area(const mlo_core *c) {
     /* KERNEL: three counters */
     enum {
+        EVERY_LUTS = 8,
         LOOP_LUTS = 135,
         LOOP_FFS = 62,
         LOADER_LUTS = 400,
@@ -213,6 +214,8 @@ static mlo_area mlo_shell_area(const mlo_core *c) {
     mlo_area_fifo(&a, c->axi_bits, 512);
     a.lut += LOOP_LUTS + beat + LOADER_LUTS + PORT_LUTS * ports + REGS_LUTS + KERNEL_LUTS * kernels;
     a.ff += LOOP_FFS + LOADER_FFS + ports + REGS_FFS + KERNEL_FFS * kernels;
+    if (c->every) a.lut += beat + EVERY_LUTS; /* mlo_every: which of the two leaves */
+    if (c->every) a.ff += 2;
     /* beats of all iterations */
     a.dsp += 1;
     mlo_readers_area(c, &a);

@@ -195,7 +195,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
     const mlo_core *c = e->c;
     /* of the top's streams */
     const int64_t token = mlo_in_beats(e), made = mlo_out_beats(e);
-    const int64_t beats = c->chunk * mlo_max(token, made);
+    const int64_t beats = c->chunk * mlo_max(token, made * mlo_core_times(c));
     mlo_ordered jobs[MLO_BENCH_JOBS];
     const int64_t n_jobs = c->slots ? mlo_bench_orders(c, jobs) : 0;
     const int64_t tokens = n_jobs ? jobs[n_jobs - 1].start + jobs[n_jobs - 1].tokens - jobs[0].start
@@ -214,10 +214,14 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
             mlo_emit_says(e) ? mlo_format(m, "jobs * %d", mlo_emit_best(e))
                 : e->tail
                 ? mlo_format(m, "beats / %lld * %lld", (long long)c->chunk, (long long)made)
+                : c->every     ? mlo_format(m, "beats * iterations")
                 : made > token ? mlo_format(m, "beats * %lld", (long long)made)
                                : "beats",
             NULL },
         { "OUT_TOKEN_BEATS", mlo_integer(m, made), NULL },
+        { "OUT_TOKENS",
+            c->every ? mlo_format(m, "TOKENS * %lld", (long long)c->scan.iterations) : "TOKENS",
+            NULL },
         { "AXI", mlo_integer(m, c->axi_bits), NULL },
         { "KERNELS", mlo_integer(m, e->layers * mlo_core_kernels(c)), NULL },
         { "MASKED", mlo_integer(m, c->masked), NULL },

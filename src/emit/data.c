@@ -324,7 +324,7 @@ static int mlo_bench_see(
             mlo_hex_beats(&w->in, a, from * c->channels, to * c->channels, c->lanes, c->bits);
         if (name == w->names[1]) mlo_hex_mask(&w->mask, a, from, to);
         const mlo_core *made = mlo_emit_made(w->e);
-        const int64_t first = w->e->tail ? 0 : from, end = w->e->tail ? 1 : to;
+        const int64_t first = w->e->tail ? 0 : from, end = w->e->tail ? 1 : to * mlo_core_times(c);
         if (name == w->names[2] && !says)
             mlo_hex_beats(
                 &w->out, a, first * made->channels, end * made->channels, made->lanes, made->bits);

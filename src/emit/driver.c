@@ -120,7 +120,7 @@ static int mlo_emit_driver(
     mlo *m = e->m;
     const mlo_core *c = e->c;
     const int64_t channels = e->h ? 1 : c->channels, lanes = e->h ? 1 : c->lanes;
-    const int64_t made = mlo_out_beats(e) * mlo_out_bits(e) / 8; /* bytes of a token out */
+    const int64_t made = mlo_out_bytes(e);
     const int64_t said = mlo_emit_says(e) || e->tail ? made : 0; /* once a frame */
     int64_t longest = 0; /* tokens of a part of the frame */
     for (int64_t i = 0; i < w->n_order; i++) longest = mlo_max(longest, w->order[i].tokens);

@@ -54,7 +54,7 @@ static const char *mlo_in_name(const mlo_emitter *e) {
 static const char *mlo_out_name(const mlo_emitter *e) {
     return mlo_emit_says(e) ? mlo_intern(e->m, mlo_head_next)
         : e->tail           ? e->tail->scan.body->output[0]->name
-                            : e->c->scan.node->output[0];
+                            : e->c->scan.node->output[e->c->every];
 }
 /* How many ids behind each frame. */
 static int mlo_emit_best(const mlo_emitter *e) {
@@ -183,6 +183,7 @@ static int mlo_emit_library(mlo_emitter *e) {
     if (e->h) mlo_modules_of(e->h, need);
     if (e->tail) mlo_modules_of(e->tail, need);
     if (e->tail) mlo_module_need(mlo_module_at("mlo_first", 9), need);
+    if (e->c->every) mlo_module_need(mlo_module_at("mlo_every", 9), need);
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_job", 7), need);
     if (e->c->slots) mlo_module_need(mlo_module_at("mlo_orders", 10), need);
     if (e->h) {

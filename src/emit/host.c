@@ -421,6 +421,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
     mlo_line(e, ", %s},", mlo_border_json(e->m, &border[0]));
     mlo_printf(&e->t, "  \"output\": {\"name\": ");
     mlo_report_string(&e->t, mlo_out_name(e));
+    if (c->every) mlo_printf(&e->t, ", \"times\": %lld", (long long)c->scan.iterations);
     mlo_line(e, ", %s},", mlo_border_json(e->m, &border[1]));
     mlo_manifest_kernels(e);
     mlo_manifest_descriptors(e);

@@ -81,6 +81,10 @@ static int mlo_emit_copies(mlo_emitter *e) {
     if (e->unrolled && e->c->slots)
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with caches of keys and values, which a loop has; leave --unrolled out");
+    if (e->unrolled && e->c->every)
+        return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
+            "--unrolled where every layer's tokens leave, as they come round; leave --unrolled "
+            "out");
     if (e->unrolled && mlo_core_resident_beats(e->c))
         return mlo_fail_at(e->m, MLO_E_UNSUPPORTED, NULL,
             "--unrolled with resident parameters; each copy has its own anyway: leave --memory "
@@ -529,9 +533,10 @@ static void mlo_top_layer(void *user) {
 }
 static void mlo_top_body(void *user) { mlo_emit_body((mlo_emitter *)user); }
 static void mlo_top_buses(void *user) {
-    static const char *const buses[] = { "entry", "body", "result", "leaving", "feed", "fed" };
+    static const char *const buses[] = { "entry", "body", "result", "leaving", "feed", "fed",
+        "round", "each" };
     mlo_emitter *e = (mlo_emitter *)user;
-    for (size_t i = 0; i < sizeof buses / sizeof *buses; i++)
+    for (size_t i = 0; i < (e->c->every ? 8 : 6); i++)
         mlo_emit_wires(e, buses[i], e->c->lanes * e->c->bits);
 }
 
@@ -568,6 +573,10 @@ static int64_t mlo_in_beats(const mlo_emitter *e) {
 static int64_t mlo_out_beats(const mlo_emitter *e) {
     const mlo_core *made = mlo_emit_made(e);
     return mlo_emit_says(e) ? mlo_emit_best(e) : made->channels / made->lanes;
+}
+/* What leaves for each token that enters, in bytes. */
+static int64_t mlo_out_bytes(const mlo_emitter *e) {
+    return mlo_core_times(e->c) * mlo_out_beats(e) * mlo_out_bits(e) / 8;
 }
 
 static int mlo_emit_top(mlo_emitter *e) {
@@ -635,8 +644,16 @@ static int mlo_emit_top(mlo_emitter *e) {
                 ? mlo_format(m,
                       ": %d channels of %d bits a beat, %lld beats a token; tlast ends a frame",
                       c->lanes, c->bits, (long long)token)
-                : ", in the same form",
+                : c->every ? mlo_format(m,
+                                 ", in the same form: each layer's tokens, %lld times a frame's; "
+                                 "tlast ends the "
+                                 "last ones",
+                                 (long long)c->scan.iterations)
+                           : ", in the same form",
             NULL },
+        { "EVERY", c->every ? "" : NULL, NULL },
+        { "LEAVING", c->every ? "each" : "leaving", NULL },
+        { "FEED", c->every ? "round" : "feed", NULL },
         { "WORDS", says ? "ids" : "s_axis", NULL },
         { "STRAY_ALONE", e->h ? "stray" : "1'b0", NULL },
         { "IN_MSB", mlo_integer(m, mlo_in_bits(e) - 1), NULL },

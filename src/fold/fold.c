@@ -609,14 +609,15 @@ static int mlo_fold_position(mlo *m, const mlo_core *c, mlo_wish *w) {
     return 0;
 }
 
-/* Beside an encoder's output there is one frame in flight: hardware keeps one frame of that. How many sequences take
- * turns is for the host to say: with caches it is not searched for. */
+/* Of some cores one frame is in flight (mlo_core_alone). How many sequences take turns is for the host to say: with
+ * caches it is not searched for. */
 static int mlo_fold_alone(mlo *m, mlo_core *c, mlo_wish *w) {
-    if (c->replay < 0 && !c->slots) return 0;
+    const char *why = mlo_core_alone(c);
+    if (!why && !c->slots) return 0;
     w->any_frames = 0;
-    if (c->frames > 1 && c->replay >= 0)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames);
-    return 0;
+    return c->frames > 1 && why
+        ? mlo_fail_at(m, MLO_E_UNSUPPORTED, "frames-in-flight", mlo_one_frame, c->frames, why)
+        : 0;
 }
 
 /* The core as the options have it, before kernels are folded: frames in flight, bus, memory, what

@@ -153,25 +153,10 @@ static int mlo_quantize_body(mlo_quantizer *q) {
         MLO_TRY(b->card->quantize(q, b));
     }
     mlo_work_over(m);
-    mlo_value_info *out = mlo_info_new(m, mlo_signal_of(q, q->result)->wide_name, &f);
-    return out && MLO_PUSH(m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(m);
-}
-
-/* x := op(x, number of each channel) in the outer graph. */
-static int mlo_memory_shift(mlo_quantizer *q, mlo_graph *list, const char *op, const char **x,
-    const char *what, const float *number, int64_t channels) {
-    mlo *m = q->m;
-    const char *to = mlo_format(m, "%s_%s", *x, what), *by = mlo_format(m, "%s_mlo_%s", *x, what);
-    const size_t bytes = (size_t)channels * sizeof *number;
-    float *data = (float *)mlo_alloc(m, (size_t)channels, sizeof *number);
-    mlo_node *n = data && to ? mlo_node_new(m, op, to) : NULL;
-    if (!n || !by) return mlo_failed(m);
-    memcpy(data, number, bytes);
-    const char *in[] = { *x, by };
-    *x = to;
-    return mlo_graph_init(
-               m, q->scan.outer, mlo_tensor_new(m, by, MLO_FLOAT, &channels, 1, data, bytes))
-        || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, to) || mlo_graph_add(m, list, n);
+    const char *result = mlo_signal_of(q, q->result)->wide_name;
+    mlo_value_info *out = mlo_info_new(m, result, &f);
+    if (!out || !MLO_PUSH(m, q->body->output, q->body->n_output, out)) return mlo_failed(m);
+    return q->scan.n_tap ? mlo_taps_body(q, result, &f) : 0;
 }
 
 /* The memory as integers [1, tokens, channels], once, in front of the loop; and its mask. */
@@ -179,6 +164,7 @@ static int mlo_quantize_memory(mlo_quantizer *q, mlo_graph *list) {
     mlo *m = q->m;
     mlo_signal *s = mlo_signal_of(q, q->r.in.memory);
     const mlo_form frame = { MLO_FLOAT, 3, { 1, q->r.keys, s->channels } };
+    const mlo_form row = { MLO_FLOAT, 1, { s->channels } };
     const mlo_form f = mlo_form_of(mlo_value_of(q->scan.outer, s->name));
     const char *x = s->name, *to = mlo_format(m, "%s_q", s->name);
     if (!to || mlo_quantize_mask(q, &q->keys[1], list, q->r.keys)) return mlo_failed(m);
@@ -188,8 +174,8 @@ static int mlo_quantize_memory(mlo_quantizer *q, mlo_graph *list) {
     }
     float *zero = (float *)mlo_scratch(m, (size_t)s->channels, sizeof *zero);
     for (int64_t c = 0; zero && c < s->channels; c++) zero[c] = (float)s->zero[c];
-    if (zero && !mlo_memory_shift(q, list, "Sub", &x, "centred", zero, s->channels) && s->shape)
-        mlo_memory_shift(q, list, "Div", &x, "shaped", s->shape, s->channels);
+    if (zero && !mlo_numbers_edge(q, list, "Sub", &x, "centred", zero, &row) && s->shape)
+        mlo_numbers_edge(q, list, "Div", &x, "shaped", s->shape, &row);
     mlo_scratch_free(m, zero);
     if (m->error.code) return mlo_failed(m);
     return mlo_edge_node(q, list, mlo_quantize_kernel.op.name, x, to, s->narrow_scale[0], s->bits,
@@ -222,8 +208,15 @@ static int mlo_quantize_replace(mlo_quantizer *q) {
         if (framed) MLO_TRY(mlo_reshape_edge(q, &list, x, from, &frame));
         if (mlo_edge_node(q, &list, mlo_quantize_kernel.op.name, from, xq, in->wide_scale[0],
                 in->wide_bits, MLO_INT16)
-            || mlo_node_output(m, q->loop, yq) || mlo_graph_add(m, &list, q->loop))
+            || mlo_node_output(m, q->loop, yq)
+            || (q->scan.n_tap
+                && mlo_node_output(m, q->loop, mlo_format(m, "%s_q", q->scan.node->output[1])))
+            || mlo_graph_add(m, &list, q->loop))
             return mlo_failed(m);
+        if (q->scan.n_tap) {
+            MLO_TRY(mlo_taps_behind(q, &list, out, &frame, &f));
+            continue;
+        }
         const char *back = framed ? mlo_format(m, "%s_frame", y) : y;
         MLO_TRY(mlo_edge_node(q, &list, mlo_dequantize_kernel.op.name, yq, back,
             out->wide_scale[q->scan.iterations - 1], out->wide_bits, MLO_INT16));
@@ -323,55 +316,6 @@ static int mlo_refuse_form(mlo *m, const mlo_scan *s, const mlo_form *x) {
         past ? "; of a decoder with a past, --context N says how many tokens its cache holds" : "");
 }
 
-/* Marks what depends on a value that every layer makes, besides what it hands to the next one. */
-static int mlo_taps_follow(mlo *m, const mlo_scan *s, mlo_map *made) {
-    const mlo_graph *g = m->model->graph;
-    for (size_t i = s->n_state; i < s->node->n_output; i++)
-        MLO_TRY(mlo_map_put(m, made, s->node->output[i], s->node));
-    for (size_t i = 0; i < g->n_node; i++) {
-        int follows = 0;
-        for (size_t k = 0; k < g->node[i]->n_input; k++)
-            follows |= mlo_map_get(made, g->node[i]->input[k]) != NULL;
-        for (size_t k = 0; follows && k < g->node[i]->n_output; k++)
-            MLO_TRY(mlo_map_put(m, made, g->node[i]->output[k], g->node[i]));
-    }
-    return 0;
-}
-
-/* Hardware returns what the last layer makes: outputs of the model that depend on what every layer makes (keys and
- * values of a prompt, hidden states) are left out. (Of a network of integers, exact_loop.c asks what they are.) */
-static int mlo_taps_left_out(mlo *m, mlo_scan *s) {
-    mlo_graph *g = m->model->graph;
-    mlo_map made = { NULL, 0, 0 };
-    size_t kept = 0;
-    const char *first = NULL;
-    if (!s->n_tap || mlo_has_dialect(s->body)) return 0;
-    MLO_TRY(mlo_taps_follow(m, s, &made));
-    for (size_t i = 0; i < g->n_output; i++)
-        if (!mlo_map_get(&made, g->output[i]->name))
-            g->output[kept++] = g->output[i];
-        else if (!first)
-            first = g->output[i]->name;
-    if (!kept)
-        return mlo_fail(m, MLO_E_UNSUPPORTED, s->node,
-            "%zu values leave every layer, and all outputs of the model are made of them; hardware "
-            "returns what the last layer makes: make that an output, too",
-            s->n_tap);
-    if (first)
-        mlo_warn(m,
-            "%zu outputs of the model are left out, '%s' the first: every layer makes them (keys "
-            "and "
-            "values, hidden states), and hardware returns what the last layer makes; of a decoder, "
-            "--context N keeps keys and values in the core",
-            g->n_output - kept, first);
-    g->n_output = kept;
-    s->node->n_output = s->body->n_output = s->n_state;
-    s->n_tap = 0;
-    mlo_attr_drop(s->node, "scan_output_axes");
-    mlo_attr_drop(s->node, "scan_output_directions");
-    return mlo_drop_dead(m, s->body) || mlo_drop_dead(m, g) || mlo_index(m, g) || mlo_infer(m);
-}
-
 /* The loop that is to be hardware, of a model in standard operators on 32-bit floats. */
 static int mlo_quantize_loop(mlo *m, mlo_scan *s) {
     MLO_TRY(mlo_given_standard(m) || mlo_scan_choose(m, s) || mlo_given_dynamic(m, s->body));
@@ -456,7 +400,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     q.m = m;
     q.cost = m->like ? m->like->cost : made->cost;
     MLO_TRY(mlo_quantize_options(&q) || mlo_quantize_loop(m, &q.scan));
-    MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_left_out(m, &q.scan));
+    MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_leave(m, &q.scan));
     if (mlo_has_dialect(q.scan.body))
         MLO_TRY(mlo_quantize_exact(&q) || mlo_quantize_shown(&q));
     else if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)
