@@ -11,7 +11,8 @@
  *    most places, are forgotten.
  *    What several layers read at one position, and no layer makes (the mask of all local layers, which
  *    growth maps onto that of the global ones), belongs to no iteration, nor does what makes it: these
- *    leave the shift.
+ *    leave the shift. So does what only reads what a layer hands to the next one (a head for each
+ *    layer's hidden states, the norm in front of it): it need not be alike in all layers.
  * 2. A shift falls into chains x, next[x], next[next[x]], ..., one for each position of the body.
  *    Where one iteration ends and the next begins is still open. An alignment decides it: it gives
  *    every node a time, the number of its iteration. Candidates: the layer numbers in the scopes;
@@ -98,6 +99,8 @@ typedef struct {
     int *deep; /* per node: the most matrix products on a way to it */
     /* per node: 1: its layer makes it; 2: what several layers share is made of it */
     uint8_t *made;
+    uint8_t *side; /* per node: 1: it reads what layers hand on, and no layer needs it */
+    uint8_t *way; /* per node: 1: on a way from a chain's first node; 2: to its last one; 3: both */
 
     int *root; /* per chain: its first node */
     int *length; /* per chain: nodes */
@@ -145,6 +148,8 @@ static int mlo_align_make(mlo *m, mlo_net *net, mlo_shift *s, mlo_align *a) {
     a->bad = MLO_NEW_N(m, uint8_t, n);
     a->stack = MLO_NEW_N(m, uint8_t, n);
     a->made = MLO_NEW_N(m, uint8_t, n);
+    a->side = MLO_NEW_N(m, uint8_t, n);
+    a->way = MLO_NEW_N(m, uint8_t, n);
     if (m->error.code) return mlo_failed(m);
     for (size_t i = 0; i < n; i++) a->chain[i] = a->time[i] = MLO_NONE;
     for (int i = 0; i < net->n; i++) {
@@ -222,12 +227,27 @@ static int mlo_align_layered(const mlo_align *a, int x) {
     return (next >= 0 && a->deep[next] != a->deep[x]) || (prev >= 0 && a->deep[prev] != a->deep[x]);
 }
 
-/* Takes out of the shift what layers share and none of them makes, and what that is made of. 1: there
- * was such, and chains are to be made anew. */
-static int mlo_align_unshare(mlo_align *a) {
-    const mlo_net *net = a->net;
+/* Takes nodes out of the shift. 1: there were such, and chains are to be made anew. */
+static int mlo_align_leave(mlo_align *a, const uint8_t *mark, int which) {
     mlo_shift *s = a->s;
     int any = 0, kept = 0;
+    for (int i = 0; i < s->n_pairs; i++) {
+        int x = s->pair[i], y = s->next[x];
+        if (mark[x] != which && mark[y] != which) {
+            s->pair[kept++] = x;
+            continue;
+        }
+        s->next[x] = s->prev[y] = a->chain[x] = a->chain[y] = MLO_NONE;
+        any = 1;
+    }
+    s->n_pairs = kept;
+    return any;
+}
+
+/* Takes out of the shift what layers share and none of them makes, and what that is made of. 1: there
+ * was such. */
+static int mlo_align_unshare(mlo_align *a) {
+    const mlo_net *net = a->net;
     for (int x = 0; x < net->n; x++) {
         a->made[x] = (uint8_t)mlo_align_layered(a, x);
         for (int k = net->in_at[x]; k < net->in_at[x + 1] && !a->made[x]; k++)
@@ -238,17 +258,60 @@ static int mlo_align_unshare(mlo_align *a) {
             if (a->made[net->reader[net->use[u]]] == 2) a->made[x] = 2;
         if (!a->made[x] && a->chain[x] >= 0 && mlo_align_shared(a, x)) a->made[x] = 2;
     }
-    for (int i = 0; i < s->n_pairs; i++) {
-        int x = s->pair[i], y = s->next[x];
-        if (a->made[x] != 2 && a->made[y] != 2) {
-            s->pair[kept++] = x;
-            continue;
+    return mlo_align_leave(a, a->made, 2);
+}
+
+/* Marks what is on a way from the first node of a chain to its last one. */
+static void mlo_align_ways(mlo_align *a, int first, int last) {
+    const mlo_net *net = a->net;
+    memset(a->way, 0, (size_t)net->n);
+    a->way[first] = 1;
+    for (int x = first + 1; x < net->n; x++)
+        for (int k = net->in_at[x]; k < net->in_at[x + 1] && !a->way[x]; k++)
+            a->way[x] = net->from[k] >= 0 && a->way[net->from[k]] == 1;
+    a->way[last] |= 2;
+    for (int x = last; x > first; x--)
+        for (int k = net->in_at[x]; k < net->in_at[x + 1] && (a->way[x] & 2); k++)
+            if (net->from[k] >= 0) a->way[net->from[k]] |= 2;
+}
+
+/* Is each inner node of a chain all that the layers in front of it hand on: does every way lead through it? (Nodes are
+ * in an order in which they can be computed.) */
+static int mlo_align_narrow(mlo_align *a, int c) {
+    const mlo_net *net = a->net;
+    int last = a->root[c];
+    while (a->s->next[last] >= 0) last = a->s->next[last];
+    mlo_align_ways(a, a->root[c], last);
+    int cut = a->s->next[a->root[c]];
+    for (int x = a->root[c]; x < last; x++) {
+        if (a->way[x] != 3) continue;
+        if (x == cut) cut = a->s->next[cut];
+        for (int u = net->use_at[x]; u < net->use_at[x + 1]; u++) {
+            int r = net->reader[net->use[u]];
+            if (a->way[r] == 3 && r > cut) return 0;
         }
-        s->next[x] = s->prev[y] = a->chain[x] = a->chain[y] = MLO_NONE;
-        any = 1;
     }
-    s->n_pairs = kept;
-    return any;
+    return cut == last && a->way[last] == 3;
+}
+
+/* Takes out of the shift what reads a value that a layer hands on, where that is one value, and
+ * leads to no layer. 1: there was such. */
+static int mlo_align_aside(mlo_align *a) {
+    const mlo_net *net = a->net;
+    memset(a->side, 0, (size_t)net->n);
+    for (int c = 0; c < a->n_chains; c++) {
+        const int second = a->s->next[a->root[c]];
+        if (a->length[c] < 3 || net->use_at[second + 1] - net->use_at[second] < 2
+            || !mlo_align_narrow(a, c))
+            continue;
+        for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x])
+            for (int u = net->use_at[x]; u < net->use_at[x + 1]; u++)
+                if (!(a->way[net->reader[net->use[u]]] & 2)) a->side[net->reader[net->use[u]]] = 1;
+        for (int x = a->root[c]; x < net->n; x++)
+            for (int k = net->in_at[x]; k < net->in_at[x + 1] && !(a->way[x] & 2); k++)
+                a->side[x] |= net->from[k] >= 0 && a->side[net->from[k]];
+    }
+    return mlo_align_leave(a, a->side, 1);
 }
 
 static void mlo_align_edges(mlo_align *a) {
@@ -718,6 +781,7 @@ static int mlo_shift_loops(mlo_align *a, mlo_layers ***loops, size_t *n, mlo_fou
     near.x = MLO_NONE;
     mlo_align_chains(a);
     if (mlo_align_unshare(a)) mlo_align_chains(a);
+    if (mlo_align_aside(a)) mlo_align_chains(a);
     for (int c = 0; c < a->n_chains; c++)
         for (int x = a->root[c]; a->s->next[x] >= 0; x = a->s->next[x])
             a->bad[x] = (uint8_t)mlo_pair_bad(a, x, a->s->next[x]);
