@@ -26,7 +26,7 @@ LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = ("library exports errors odd defaults unbatch read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
         "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics positions fixed context:near,caches,changed,merged,options,buffers,mixing,prefill,generate "
         "tokens integers heads jobs:refused,past c flat whole device show:two,best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
-        "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted prefix:kernels,errors,near,before,plain causal:errors,before,blind,half cross:mask,refused gate conv sweep trace stories exponentials").split()
+        "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted every:limits,plain,near prefix:kernels,errors,near,before,plain causal:errors,before,blind,half cross:mask,refused gate conv sweep trace stories exponentials").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c", "tests/show_driver.c", "tests/tokenizer_driver.c"]
 HOSTILE = {"replay-" + kind: ["tests/fuzz/replay.c", "tests/fuzz/fuzz_%s.c" % kind] for kind in ("onnx", "json")}
 INSIDE = ["interval_driver", "read_driver"]      # they include src/mlo.c, and have counters of their own

@@ -186,7 +186,7 @@ class Run:
         """'' when it passed and every word of so many tokens (default: of full frames) was compared."""
         if self.status or self.report.get("pass") is not True: return "status %d: %s" % (self.status, self.error or self.report)
         if "slots" in self.manifest: tokens = sum(n for _, _, n in self.jobs)
-        words = (tokens or self.frames * self.manifest["tokens"]) * self.manifest["channels"]
+        words = (tokens or self.frames * self.manifest["tokens"]) * self.manifest["channels"] * self.manifest["output"].get("times", 1)
         if self.words != words: return "%s words compared, not %d" % (self.words, words)
         if self.wrong: return self.wrong
         if len(self.frame_done) != self.frames or sorted(self.frame_done) != self.frame_done or self.frame_done[-1] != self.cycles: return "frames done at %s of %s cycles" % (self.frame_done, self.cycles)

@@ -229,16 +229,23 @@ def check_open():
     t.case("positions of no image are refused, and nothing is written", "" if p.returncode == 3 and b"[MLO_E_SHAPE]" in p.stderr and not os.path.exists(t.at("image")) else p.stderr.decode()[-300:])
 
 
-def taps(model, where):
-    """A model with what every layer hands on as outputs, too, in front of the others or behind; or joined, and that alone."""
+def taps(model, where, op="LayerNormalization"):
+    """A model with what every layer hands on (or makes on the way: op) as outputs, too, in front of the others or behind; or joined, and that alone."""
     m = onnx.load(model)
-    norms = [n for n in m.graph.node if n.op_type == "LayerNormalization"][:-1]
-    more = [helper.make_empty_tensor_value_info(n.output[0]) for n in norms[2::2]]
+    made = [n.output[0] for n in m.graph.node if n.op_type == op]
+    made = made[2:-1:2] if op == "LayerNormalization" else made
+    more = [helper.make_empty_tensor_value_info(x) for x in made]
     outs = list(m.graph.output)
     del m.graph.output[:]
-    m.graph.node.append(helper.make_node("Concat", [n.output[0] for n in norms[2::2]], ["joined"], axis=1))
+    m.graph.node.append(helper.make_node("Concat", made, ["joined"], axis=1))
     m.graph.output.extend(more + outs if where == "in front" else outs + more if where == "behind" else [helper.make_empty_tensor_value_info("joined")])
     return t.write("taps.onnx", m.SerializeToString()), len(more)
+
+
+def compared():
+    """What the last build compares with the floats, and how near the farthest is."""
+    errors = json.loads(t.read(t.at("core/accuracy.json")))["error"]
+    return [e["output"] for e in errors], min(e["cosine"] for e in errors)
 
 
 def check_left():
@@ -248,14 +255,20 @@ def check_left():
     for where in "in front", "behind":
         path, n = taps(model, where)
         said, wrong = compiled(path)
+        same = not wrong and t.read(t.at("core/params.bin")) == t.read(t.at("plain/params.bin"))
+        t.case("%d hidden states %s: the same parameters, and nothing is left out" % (n, where), wrong or ("" if same and "left out" not in said else said[:300]))
+        names, far = compared() if not wrong else ([], 0)
+        t.case("%d hidden states %s: all are compared with the floats" % (n, where), "" if names == [o.name for o in onnx.load(path).graph.output] and far > NEAR else "%s %s" % (names, far))
+        path, n = taps(model, where, "Softmax")
+        said, wrong = compiled(path)
         same = not wrong and all(t.read(t.at("core/" + f)) == t.read(t.at("plain/" + f)) for f in ("params.bin", "rtl/mlo_top.v", "rtl/mlo_core.v"))
-        t.case("%d hidden states %s: the same core" % (n, where), wrong or ("" if same and "%d outputs of the model are left out" % n in said else said[:300]))
-        errors = [e["output"] for e in json.loads(t.read(t.at("core/accuracy.json")))["error"]] if not wrong else []
-        far = [e["cosine"] for e in json.loads(t.read(t.at("core/accuracy.json")))["error"]] if not wrong else []
-        t.case("%d hidden states %s: what is compared with the floats is what is there" % (n, where), "" if errors == outs and min(far) > NEAR else "%s %s" % (errors, far))
-    path, n = taps(model, "alone")
-    p = t.call("compile", path, "-o", t.at("none"))
-    t.case("hidden states alone are refused", "" if p.returncode == 4 and b"all outputs of the model are made of them" in p.stderr and not os.path.exists(t.at("none")) else p.stderr.decode()[-300:])
+        t.case("%d attentions %s: the same core" % (n, where), wrong or ("" if same and "%d outputs of the model are left out" % n in said else said[:300]))
+        names, far = compared() if not wrong else ([], 0)
+        t.case("%d attentions %s: what is compared with the floats is what is there" % (n, where), "" if names == outs and far > NEAR else "%s %s" % (names, far))
+    said, wrong = compiled(taps(model, "alone")[0])
+    t.case("hidden states alone: of the layers that there are in front of the last", wrong or ("" if compared()[1] > NEAR else str(compared())))
+    p = t.call("compile", taps(model, "alone", "Softmax")[0], "-o", t.at("none"))
+    t.case("attentions alone are refused", "" if p.returncode == 4 and b"all outputs of the model are made of them" in p.stderr and not os.path.exists(t.at("none")) else p.stderr.decode()[-300:])
 
 
-if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_others, check_halves, check_open, check_left, floor=116)
+if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_others, check_halves, check_open, check_left, floor=121)
