@@ -116,7 +116,10 @@ class Core:
         b = self.border(border)
         return np.clip(np.rint(np.asarray(x, np.float32) / np.float32(b["scale"])), b["low"], b["high"]).astype(np.int32)
 
-    def numbers(self, words): return np.asarray(words).astype(np.float32) * np.float32(self.border("output")["scale"])
+    def numbers(self, words):
+        scales = self.manifest["output"].get("scales") or [self.border("output")["scale"]]     # of each layer's tokens, or one
+        words = np.asarray(words).astype(np.float32)
+        return (words.reshape(len(scales), -1) * np.float32(scales)[:, None]).reshape(words.shape)
 
     def border(self, name):
         b = self.manifest[name]

@@ -21,6 +21,8 @@ typedef struct {
     int bytes; /* of a word */
     double number[MLO_BORDER_NUMBERS]; /* the first floats */
     int n;
+    /* where each layer's tokens leave, in its own steps (integer/taps.c): these, as a list; else NULL */
+    const char *steps;
 } mlo_border;
 
 /* What the core calls the stream from around the loop; "" for none. */
@@ -39,14 +41,34 @@ static const mlo_node *mlo_border_node(const mlo_graph *g, const char *edge, int
     return NULL;
 }
 
+/* The numbers that what a Cast makes of an edge of the core is multiplied by. */
+static const char *mlo_border_steps(mlo *m, const mlo_graph *g, const char *edge) {
+    const mlo_value *by = NULL;
+    for (size_t i = 0; i < g->n_node; i++) {
+        const mlo_node *n = g->node[i],
+                       *cast = mlo_is(n, "Mul") ? mlo_maker_in(g, n->input[0]) : NULL;
+        if (cast && mlo_is(cast, "Cast") && cast->input[0] == edge)
+            by = mlo_value_of(g, n->input[1]);
+    }
+    mlo_text t = { m, NULL, 0, 0 };
+    for (int64_t i = 0; by && by->tensor && i < mlo_tensor_count(by->tensor); i++) {
+        double x;
+        if (mlo_tensor_doubles(m, by->tensor, i, 1, &x)) break;
+        mlo_printf(&t, "%s%s", i ? ", " : "", mlo_number_text(m, x));
+    }
+    const char *list = t.n ? mlo_intern(m, t.text) : NULL;
+    mlo_text_free(&t);
+    return list;
+}
+
 static int mlo_border_find(
     mlo *m, const mlo_graph *g, const char *edge, int is_output, int bits, mlo_border *b) {
     const mlo_node *n = mlo_border_node(g, edge, is_output);
     const mlo_value *scale = n ? mlo_value_of(g, n->input[1]) : NULL;
     const mlo_border none = { NULL, 0, mlo_signed_bits(bits).lo, mlo_signed_bits(bits).hi,
-        mlo_padded(bits) / 8, { 0 }, 0 };
+        mlo_padded(bits) / 8, { 0 }, 0, is_output ? mlo_border_steps(m, g, edge) : NULL };
     *b = none;
-    if (!scale || !scale->tensor) return 0;
+    if (!scale || !scale->tensor) return mlo_failed(m);
     b->floats = is_output ? n->output[0] : n->input[0];
     if (!is_output) b->low = mlo_kernel_low(n);
     if (!is_output) b->high = mlo_kernel_high(n);
@@ -97,6 +119,7 @@ static const char *mlo_border_numbers(mlo *m, const mlo_border *b, const char *s
 
 /* Its members in the manifest. */
 static const char *mlo_border_json(mlo *m, const mlo_border *b) {
+    if (b->steps) return mlo_format(m, "\"scale\": null, \"scales\": [%s]", b->steps);
     if (!b->floats) return "\"scale\": null";
     return mlo_format(m, "\"scale\": %s, \"low\": %lld, \"high\": %lld, \"numbers\": [%s]",
         mlo_number_text(m, b->scale), (long long)b->low, (long long)b->high,

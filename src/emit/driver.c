@@ -110,7 +110,7 @@ static int mlo_emit_example(
 
 /* A border as the driver's header has it: { scale, low, high, bytes }. */
 static const char *mlo_border_c(mlo *m, const mlo_border *b) {
-    const mlo_border one = { NULL, 0, 0, 0, 0, { b->scale }, 1 };
+    const mlo_border one = { NULL, 0, 0, 0, 0, { b->scale }, 1, NULL };
     return mlo_format(m, "{ %s, %lld, %lld, %d }", mlo_border_numbers(m, &one, "f"),
         (long long)b->low, (long long)b->high, b->bytes);
 }

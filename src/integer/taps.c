@@ -104,8 +104,8 @@ static int mlo_numbers_edge(mlo_quantizer *q, mlo_graph *list, const char *op, c
     memcpy(data, number, bytes);
     const char *in[] = { *x, by };
     *x = to;
-    return mlo_graph_init(
-               m, q->scan.outer, mlo_tensor_new(m, by, MLO_FLOAT, f->dims, f->rank, data, bytes))
+    return mlo_graph_init(m, q->scan.outer,
+               mlo_tensor_new(m, by, MLO_FLOAT, f->dims, (size_t)f->rank, data, bytes))
         || mlo_inputs(m, node, in, 2) || mlo_node_output(m, node, to)
         || mlo_graph_add(m, list, node);
 }
