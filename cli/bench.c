@@ -84,6 +84,8 @@ typedef struct {
     const char *dir;
     cJSON *manifest;
     int64_t iterations;
+    int64_t
+        times; /* how often each token leaves: once, or where each layer's tokens leave, once of each */
     int64_t tokens; /* of the longest frame */
     int64_t channels; /* of the core's stream */
     int64_t group; /* frames in flight */
@@ -351,7 +353,9 @@ static int cli_sim_manifest(cli_bench *b) {
         b->bits = (int)cli_json_number(tail, "bits");
     }
     b->input = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "input"), "name");
-    b->output = cli_json_text(cJSON_GetObjectItemCaseSensitive(m, "output"), "name");
+    const cJSON *output = cJSON_GetObjectItemCaseSensitive(m, "output");
+    b->output = cli_json_text(output, "name");
+    b->times = cJSON_GetObjectItemCaseSensitive(output, "times") ? b->iterations : 1;
     b->n_kernel = cJSON_GetArraySize(list);
     if (!cJSON_IsObject(m) || b->iterations < 1 || b->tokens < 1 || b->tokens > 1 << 24
         || b->lanes < 1 || b->channels < b->lanes || b->channels > 1 << 24 || b->channels % b->lanes

@@ -18,12 +18,17 @@
 /* Writes which frame, token and channel a beat and lane of the output are. */
 static void cli_sim_place(const cli_bench *b, int64_t beat, int lane, char *to, size_t room) {
     int64_t per = b->channels / b->lanes, token = beat / per, f = 0;
+    char layer[40] = "";
     for (int64_t made; f < b->n - 1; f++, token -= made) {
-        made = b->pools ? 1 : b->frame[f].tokens;
+        made = b->pools ? 1 : b->times * b->frame[f].tokens;
         if (token < made) break;
     }
-    snprintf(to, room, "frame %lld, token %lld, channel %lld", (long long)f, (long long)token,
-        (long long)(beat % per * b->lanes + lane));
+    if (b->times > 1) {
+        snprintf(layer, sizeof layer, "layer %lld, ", (long long)(token / b->frame[f].tokens));
+        token %= b->frame[f].tokens;
+    }
+    snprintf(to, room, "frame %lld, %stoken %lld, channel %lld", (long long)f, layer,
+        (long long)token, (long long)(beat % per * b->lanes + lane));
 }
 
 /* Turns "word 12 expected 0.. got 0.." into a line for people. */
@@ -270,7 +275,9 @@ static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
             "  multipliers %.0f, busy %.1f %% of the time with %lld frame%s in flight%s\n",
             cli_json_number(all, "multipliers"), 100 * cli_json_number(all, "utilization"),
             (long long)b->group, b->group > 1 ? "s" : "",
-            b->group > 1 || b->n_job ? "" : " (try compile --frames-in-flight 2)");
+            b->group > 1 || b->n_job || b->times > 1 || b->stream[2].name
+                ? ""
+                : " (try compile --frames-in-flight 2)");
     cli_tell_line(o, "  parameters  %s beats of %d bits read\n",
         cli_grouped((double)b->weight_beats, beats), b->axi_bits);
     if (cli_value(b->c, "probe"))

@@ -129,7 +129,7 @@ static double cli_sim_registers(const cli_bench *b) {
 }
 
 /* Measured on cores of 3,100 to 83,000 flip-flops: a cycle of Icarus 100 to 1,050 us (up to 18,500),
- * of Verilator 2 to 26 us; its C++ 21 to 59 s of one processor; 13 MB of parameters are read in a
+ * of Verilator 2, 5 (30,000) and 26 us, more where its code is in no cache; its C++ 21 to 59 s of one processor; 13 MB of parameters are read in a
  * second. */
 static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *program) {
     const double ff = cli_sim_registers(b) / 1000, cycles = (double)b->expected;
@@ -137,7 +137,7 @@ static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *p
         / 13e6;
     cli_effort icarus = { 1 + 0.1 * ff, reading + cycles * 42 * ff / 1e6, 1 };
     const double alone = 2 + 0.05 * ff, shared = (22 + 0.42 * ff) / (double)cli_cores();
-    cli_effort fast = { alone + shared, reading + cycles * 0.35 * ff / 1e6,
+    cli_effort fast = { alone + shared, reading + cycles * (2 + 0.0036 * ff * ff) / 1e6,
         alone / (alone + shared) };
     cli_effort e = verilator ? fast : icarus;
     if (!access(cli_in_dir(b, program), R_OK)) e.compile = 0;
@@ -148,7 +148,7 @@ static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *p
  * program. */
 static long long cli_sim_words(const cli_bench *b) {
     const int64_t frames = b->n > b->bench_frames ? b->n : b->bench_frames;
-    const int64_t own = b->stream[0].beats, again = b->stream[2].beats;
+    const int64_t own = b->times * b->stream[0].beats, again = b->stream[2].beats;
     const long long most = (long long)(frames * (own > again ? own : again));
     long long words = 16384;
     while (words < most) words *= 2;
@@ -347,7 +347,7 @@ static int cli_sim_arguments(cli_bench *b, cli_command *x) {
     long fault = cli_number(c, "axi-error", 0, 0, INT_MAX);
     const int64_t per = b->channels / b->lanes, tokens = cli_sim_tokens(b);
     const int64_t played = b->ids ? tokens : tokens * per;
-    b->beats = (b->pools ? b->n : tokens) * per;
+    b->beats = (b->pools ? b->n : b->times * tokens) * per;
     cli_word(x, "+seed=%ld", seed);
     cli_word(x, "+stall=%ld", stall);
     if (latency >= 0) cli_word(x, "+latency=%ld", latency);
