@@ -129,8 +129,8 @@ static double cli_sim_registers(const cli_bench *b) {
 }
 
 /* Measured on cores of 3,100 to 83,000 flip-flops: a cycle of Icarus 100 to 1,050 us (up to 18,500),
- * of Verilator 2, 5 (30,000) and 26 us, more where its code is in no cache; its C++ 21 to 59 s of one processor; 13 MB of parameters are read in a
- * second. */
+ * of Verilator 2, 5 (30,000) and 26 us, more where its code is in no cache; its C++ 21 to 59 s of one
+ * processor; 13 MB of parameters are read in a second. */
 static cli_effort cli_effort_of(const cli_bench *b, int verilator, const char *program) {
     const double ff = cli_sim_registers(b) / 1000, cycles = (double)b->expected;
     const double reading = cli_json_number(b->manifest, "iteration_bytes") * (double)b->iterations
