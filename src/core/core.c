@@ -617,7 +617,8 @@ static int64_t mlo_core_times(const mlo_core *c) { return c->every ? c->scan.ite
 /* Does the carried value of every iteration leave? */
 static int mlo_core_every(const mlo_scan *s) {
     const mlo_node *n = s->n_tap == 1 ? mlo_maker_in(s->body, s->body->output[1]->name) : NULL;
-    return n && mlo_is(n, "Identity") && n->input[0] == s->body->output[0]->name;
+    return n && mlo_is(n, "Identity") && mlo_has_input(n, 0)
+        && n->input[0] == s->body->output[0]->name;
 }
 
 /* Where they are the model's own inputs and outputs: what leaves each iteration is what one attention reads. */

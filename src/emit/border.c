@@ -45,9 +45,10 @@ static const mlo_node *mlo_border_node(const mlo_graph *g, const char *edge, int
 static const char *mlo_border_steps(mlo *m, const mlo_graph *g, const char *edge) {
     const mlo_value *by = NULL;
     for (size_t i = 0; i < g->n_node; i++) {
-        const mlo_node *n = g->node[i],
-                       *cast = mlo_is(n, "Mul") ? mlo_maker_in(g, n->input[0]) : NULL;
-        if (cast && mlo_is(cast, "Cast") && cast->input[0] == edge)
+        const mlo_node *n = g->node[i];
+        const mlo_node *cast = mlo_is(n, "Mul") && n->n_input == 2 ? mlo_maker_in(g, n->input[0])
+                                                                   : NULL;
+        if (cast && mlo_is(cast, "Cast") && mlo_has_input(cast, 0) && cast->input[0] == edge)
             by = mlo_value_of(g, n->input[1]);
     }
     mlo_text t = { m, NULL, 0, 0 };
@@ -66,9 +67,9 @@ static int mlo_border_find(
     const mlo_node *n = mlo_border_node(g, edge, is_output);
     const mlo_value *scale = n ? mlo_value_of(g, n->input[1]) : NULL;
     const mlo_border none = { NULL, 0, mlo_signed_bits(bits).lo, mlo_signed_bits(bits).hi,
-        mlo_padded(bits) / 8, { 0 }, 0, is_output ? mlo_border_steps(m, g, edge) : NULL };
+        mlo_padded(bits) / 8, { 0 }, 0, NULL };
     *b = none;
-    if (!scale || !scale->tensor) return mlo_failed(m);
+    if (!scale || !scale->tensor) return 0;
     b->floats = is_output ? n->output[0] : n->input[0];
     if (!is_output) b->low = mlo_kernel_low(n);
     if (!is_output) b->high = mlo_kernel_high(n);
@@ -83,7 +84,9 @@ static int mlo_borders(mlo_emitter *e, mlo_border border[MLO_BORDERS]) {
     for (int k = 0; k < MLO_BORDERS; k++)
         MLO_TRY(mlo_border_find(
             e->m, c->scan.outer, edge[k], k == MLO_BORDER_OUT, bits[k], &border[k]));
-    return 0;
+    if (c->every)
+        border[MLO_BORDER_OUT].steps = mlo_border_steps(e->m, c->scan.outer, mlo_out_name(e));
+    return mlo_failed(e->m);
 }
 
 /* A value of the bench's frames goes by: the first numbers of the first one. */

@@ -30,8 +30,8 @@ static int mlo_taps_follow(mlo *m, const mlo_scan *s, size_t state, mlo_map *mad
 static size_t mlo_taps_state(const mlo_scan *s) {
     for (size_t i = s->n_state; s->n_state == 1 && i < s->body->n_output; i++) {
         const char *name = s->body->output[i]->name;
-        for (const mlo_node *n = mlo_maker_in(s->body, name); n && mlo_is(n, "Identity");
-            n = mlo_maker_in(s->body, name))
+        for (const mlo_node *n = mlo_maker_in(s->body, name);
+            n && mlo_is(n, "Identity") && mlo_has_input(n, 0); n = mlo_maker_in(s->body, name))
             name = n->input[0];
         if (name == s->body->output[0]->name) return i;
     }
