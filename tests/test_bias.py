@@ -136,15 +136,7 @@ def check_hidden():
     t.case("a key that one attention hides: refused, and which", "" if p.returncode == 4 and re.search(r"\[1,2,7,7\]: query 0 hides key 4, which other layers or attentions do not", p.stderr) else "status %d: %s" % (p.returncode, p.stderr[-400:]))
 
 
-def check_exports():
-    if not t.have("exports", "iverilog"): return
-    models = [test_families.Model(p) for p in sorted(glob.glob(os.path.join(t.tests, "models", "bias", "*.onnx")))]
-    due = t.drawn(models, 3, name=lambda m: m.name)             # compiled are all
-    for m in models:
-        m.compile()
-        if m in due: m.judge()
-        if m.near != "": t.note("%-32s cosine %.4f" % (m.name, m.near))
-        t.case("export %s" % m.name, m.verdict())
+def check_exports(): test_families.exports("bias")
 
 
 if __name__ == "__main__":

@@ -235,6 +235,18 @@ class Model:
         return (*self.said, str(self.iterations), str(self.cycles), outcome)
 
 
+def exports(folder, also=lambda m: ""):
+    """Those of another script: all are compiled, one in three a day is judged. also: what else is wrong with one that was."""
+    if not t.have("exports", "iverilog"): return
+    found = [Model(p) for p in sorted(glob.glob(os.path.join(t.tests, "models", folder, "*.onnx")))]
+    due = t.drawn(found, 3, name=lambda m: m.name)
+    for m in found:
+        m.compile()
+        if m in due: m.judge()
+        if m.near != "": t.note("%-32s cosine %.4f" % (m.name, m.near))
+        t.case("export %s" % m.name, m.verdict() or also(m))
+
+
 # ---- tables ---------------------------------------------------------------------------------------------------------
 
 def every():

@@ -13,7 +13,6 @@
     plain     the same in plain C: its own test, every word
     near      exports of which one thing is wrong are refused, and why, or are what ONNX Runtime makes of them
     before    in a causal core later tokens change no word before, and rows change words of all"""
-import glob
 import itertools
 import os
 import subprocess
@@ -74,15 +73,7 @@ def check_cores():
     for core, *how in cases: t.case("core %s: words, stalls, short frames, cycles" % core.name, judge(core, *how))
 
 
-def check_exports():
-    if not t.have("exports", "iverilog"): return
-    models = [test_families.Model(p) for p in sorted(glob.glob(os.path.join(MODELS, "*.onnx")))]
-    due = t.drawn(models, 3, name=lambda m: m.name)             # compiled are all
-    for m in models:
-        m.compile()
-        if m in due: m.judge()
-        if m.near != "": t.note("%-32s cosine %.4f" % (m.name, m.near))
-        t.case("export %s" % m.name, m.verdict())
+def check_exports(): test_families.exports("prefix")
 
 
 def check_plain():
