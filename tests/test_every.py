@@ -7,6 +7,7 @@
     exports   models/every/ (families_every.py made it) become hardware, as test_families.py has it: words in Icarus, `mlo run` and ONNX Runtime, and how
               near they come to the floats, each output of them
     frames    frames of any length, one behind the other, with stalls everywhere: a frame leaves as one transfer, all its layers behind each other; Verilator, too
+    scales    each output is as large as the floats: every layer's tokens have steps of their own
     limits    what such a core has not says so: frames in flight, --unrolled
     plain     the same in plain C, with what is around the loop and without: its own test, every word
     near      near misses: what a layer makes on the way is refused; a value that a layer scales, one layer's taken twice, is what ONNX Runtime makes of it"""
@@ -50,6 +51,17 @@ def check_frames():
         t.case("%s: frames of %s tokens" % (name, lengths), r.why(sum(lengths)))
     if t.have("frames", "verilator"):
         t.case("Verilator: %s" % name, hardware.Run(out, "--stall", "30", verilator=True).why())
+
+
+def check_scales():
+    for name in "bert-states-ts17-sdpa-mask-d", "gpt2-states-d23-eager-none-a", "llava-ts17-sdpa-none-a":
+        m = test_families.Model(path(name))
+        m.compile()
+        pairs, far = list(m.halves(m.out)), {}
+        for x in onnx.load(m.path).graph.output:
+            a, b = (np.concatenate([p[k][x.name].ravel() for p in pairs]).astype(float) for k in (0, 1))
+            far[x.name] = round(float(a @ b / (a @ a)), 4)
+        t.case("%s: every output is as large as the floats'" % name, "" if far and all(abs(x - 1) <= 0.03 for x in far.values()) else str(far))
 
 
 def check_limits():
@@ -133,4 +145,4 @@ def check_near():
         if one.out: hardware.shutil.rmtree(one.out)
 
 
-if __name__ == "__main__": t.main(check_exports, check_frames, check_limits, check_plain, check_near, floor=45)
+if __name__ == "__main__": t.main(check_exports, check_frames, check_scales, check_limits, check_plain, check_near, floor=48)
