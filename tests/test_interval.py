@@ -757,7 +757,7 @@ MUTANTS = [
     (FRAME, "sum x", [("mlo_layernorm.v", "S1BITS = XBITS + LC;", "S1BITS = XBITS + LC - {n};"), ("mlo_variance.v", "S1BITS    = XBITS + $clog2(C)", "S1BITS    = XBITS + $clog2(C) - {n}")]),
     (FRAME, "C R", [("mlo_layernorm.v", "CRBITS = $clog2(N + 1) + 17;", "CRBITS = $clog2(N + 1) + 17 - {n};")]),
     (FRAME, "n", [("mlo_layernorm.v", "reg  signed [NBITS-1:0] n4;", "reg  signed [NBITS-1-{n}:0] n4;")]),
-    (ATTENTION, "s", [("mlo_attention_max.v", "lane = scores[i*SB +: SB];", "lane = $signed(scores[i*SB +: SB-{n}]);")]),
+    (ATTENTION, "s", [("mlo_attention_max.v", "row_max   <= row_next;", "row_max   <= $signed(row_next[SB-1-{n}:0]);")]),
     (ATTENTION, "mx - s", [("mlo_exp2.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
     (ATTENTION, "(mx - s) * MS", [("mlo_exp2.v", "reg [PB-1:0] p2;", "reg [PB-1-{n}:0] p2;")]),
     (ATTENTION, "sum e", [("mlo_attention_softmax.v", "reg  [SUMB-1:0]  sum_reg, lanes5;", "reg  [SUMB-1-{n}:0] sum_reg; reg [SUMB-1:0] lanes5;")]),

@@ -23,21 +23,24 @@ module mlo_attention_max #(
     output wire [SB-1:0]    max
 );
 
-localparam [SB-1:0] LOWEST = {1'b1, {SB-1{1'b0}}};
-reg  signed [SB-1:0] group_max, row_max;
-reg                  group_valid, group_begin, group_end, valid_reg;
-function signed [SB-1:0] highest(input [PE*SB-1:0] scores, input [PE-1:0] count);
-    integer i;
-    reg signed [SB-1:0] lane;
-    begin
-        highest = LOWEST;
-        for (i = 0; i < PE; i = i + 1) begin
-            lane = scores[i*SB +: SB];
-            if (count[i] && lane > highest)
-                highest = lane;
-        end
+// Two levels of comparisons with a register between them, each over about the root of the lanes: parts of a group, then these and the row.
+localparam ROOT  = ($clog2(PE) + (PE > 4 ? 1 : 0)) / 2;     // log2 of it
+localparam LANES = (PE + (1 << ROOT) - 1) >> ROOT;
+localparam PARTS = (PE + LANES - 1) / LANES;
+reg                 group_valid, group_begin, group_end, valid_reg;
+reg  [PARTS*SB-1:0] parts_max;
+reg  [SB-1:0]       row_max;
+wire [PARTS*SB-1:0] parts_next;
+wire [SB-1:0]       row_next;
+genvar p;
+generate
+    for (p = 0; p < PARTS; p = p + 1) begin : g_part
+        localparam HERE = (p < PARTS - 1) ? LANES : PE - p * LANES;
+        mlo_highest #(.N(HERE), .SB(SB)) u_part (
+            .count(in_count[p*LANES +: HERE]), .number(in_score[p*LANES*SB +: HERE*SB]), .most(parts_next[p*SB +: SB]));
     end
-endfunction
+endgenerate
+mlo_highest #(.N(PARTS + 1), .SB(SB)) u_row (.count({!group_begin, {PARTS{1'b1}}}), .number({row_max, parts_max}), .most(row_next));
 
 assign max_valid = valid_reg;
 assign max       = row_max;
@@ -46,10 +49,8 @@ always @(posedge clk) begin
     group_valid <= in_valid && !rst;
     group_begin <= in_begin;
     group_end   <= in_end;
-    if (in_valid)
-        group_max <= highest(in_score, in_count);
-    if (group_valid && (group_begin || group_max > row_max))
-        row_max <= group_max;
+    if (in_valid)    parts_max <= parts_next;
+    if (group_valid) row_max   <= row_next;
     valid_reg   <= group_valid && group_end && !rst;
 end
 
@@ -61,8 +62,15 @@ end
     reg signed [SB-1:0]  f_most, f_most1;               // of the row's groups that came: the largest of that lane
     reg                  f_keep, f_keep1;               // they all keep the bound
     wire signed [SB-1:0] f_score = in_score[f_lane*SB +: SB];
-    wire signed [SB-1:0] f_here  = in_count[f_lane] ? f_score : LOWEST;
-    wire                 f_kept  = highest(in_score, in_count) <= f_bound;
+    wire signed [SB-1:0] f_here  = in_count[f_lane] ? f_score : {1'b1, {SB-1{1'b0}}};
+    wire signed [SB-1:0] f_max   = row_max, f_next = row_next;
+    wire [PE-1:0]        f_low;                         // lanes that keep the bound
+    generate
+        for (p = 0; p < PE; p = p + 1) begin : f_lanes
+            wire signed [SB-1:0] f_this = in_score[p*SB +: SB];
+            assign f_low[p] = !in_count[p] || f_this <= f_bound;
+        end
+    endgenerate
     always @* begin
         assume (f_lane < PE);
         if (!f_past) assume (rst);
@@ -74,14 +82,13 @@ end
         f_most1 <= f_most;
         f_keep1 <= f_keep;
         if (in_valid) f_most <= (in_begin || f_here > f_most) ? f_here : f_most;
-        if (in_valid) f_keep <= f_kept && (in_begin || f_keep);
+        if (in_valid) f_keep <= f_low == {PE{1'b1}} && (in_begin || f_keep);
     end
-    wire signed [SB-1:0] f_next = (group_begin || group_max > row_max) ? group_max : row_max;
     always @* if (f_past) begin
         if (group_valid) assert (f_next >= f_most && (!f_keep || f_next <= f_bound));
-        if (f_open && !group_valid) assert (row_max >= f_most && (!f_keep || row_max <= f_bound));
-        if (max_valid) assert (row_max >= f_most1 && (!f_keep1 || row_max <= f_bound));
-        cover (max_valid && row_max > 0);
+        if (f_open && !group_valid) assert (f_max >= f_most && (!f_keep || f_max <= f_bound));
+        if (max_valid) assert (f_max >= f_most1 && (!f_keep1 || f_max <= f_bound));
+        cover (max_valid && f_max > 0);
     end
 `endif
 endmodule
