@@ -315,7 +315,7 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
         if (!f_past) assume (rst);
         // BAND: constants stay until the row is done; what mlo_attention_walk says of its groups
         if (f_ok && f_full && (BAND != 0 || BIAS != 0)) assume (par_ok && par_reach == f_reach);
-        if (BAND != 0) assume (groups_1 <= k_groups_1);
+        if ((CAUSAL != 0 || BAND != 0) && row_full && k_full) assume (groups_1 <= k_groups_1);
         assume (k_groups_1 < G && k_single == (k_groups_1 == 0));
         if (!m_row_tvalid || !m_max_tvalid) assume (!m_row_tready);
         if (f_hold) assume (k_full && k_groups_1 == f_groups_1);

@@ -183,9 +183,9 @@ generate
     end
 endgenerate
 
-// ---- within the frame -----------------------------------------------------------------------
-wire           cut  = until_group >= {1'b0, k_groups_1};   // the frame's last group is the row's
-wire           here = until_group <= {1'b0, k_groups_1};   // the last key's is
+// ---- within the frame (CAUSAL: the query's own key is, so that registers say all) -------------
+wire           cut  = CAUSAL == 0 && until_group >= {1'b0, k_groups_1};    // the frame's last group is the row's
+wire           here = CAUSAL != 0 || until_group <= {1'b0, k_groups_1};    // the last key's is
 wire [GW:0]    rest = {1'b0, last} - from_group;
 assign last       = cut ? k_groups_1 : until_group[GW-1:0];
 assign last_lanes = (cut ? k_tail : ALL) & (here ? until_lanes : ALL);
