@@ -36,20 +36,23 @@ localparam [31:0]   LAST_32 = BEATS - 1;
 localparam [AW-1:0] LAST    = LAST_32[AW-1:0];
 localparam [AW-1:0] ONE     = 1;
 
-reg [1:0]       full_reg;
+// What is said of the row at hand comes from registers, of which the next one's sideband is kept apart: much hangs on it.
+reg             full_reg, both_reg;                 // a complete row is there; two are
 reg             fill_reg, read_reg;
 reg [AW-1:0]    beat_reg;
-reg [2:0]       user_0_reg, user_1_reg;
+reg [2:0]       user_reg, last_reg;                 // of the row at hand; of the last beat that came
 (* no_rw_check *)    // never read where it is written in the same cycle
 reg [WIDTH-1:0] mem [0:WORDS-1];
 reg [WIDTH-1:0] out_reg;
 
-assign s_axis_tready = !full_reg[fill_reg];
-assign full          = full_reg[read_reg];
-assign user          = read_reg ? user_1_reg : user_0_reg;
+assign s_axis_tready = !both_reg;
+assign full          = full_reg;
+assign user          = user_reg;
 assign rd_data       = out_reg;
 
 wire        take    = s_axis_tvalid && s_axis_tready;
+wire        arrives = take && beat_reg == LAST;
+wire [2:0]  newest  = take ? s_axis_tuser : last_reg;
 wire [AW:0] wr_word = {beat_reg, fill_reg};     // the row is the lowest bit
 wire [AW:0] rd_word = {rd_addr, read_reg};
 
@@ -58,25 +61,21 @@ always @(posedge clk) begin
         mem[wr_word] <= s_axis_tdata;
     if (rd_en)
         out_reg <= mem[rd_word];
-    if (take && fill_reg)
-        user_1_reg <= s_axis_tuser;
-    if (take && !fill_reg)
-        user_0_reg <= s_axis_tuser;
+    last_reg <= newest;
+    if (done || !full_reg)
+        user_reg <= newest;
 end
 
 always @(posedge clk) begin
     if (take)
         beat_reg <= beat_reg == LAST ? {AW{1'b0}} : beat_reg + ONE;
-    if (take && beat_reg == LAST) begin
-        full_reg[fill_reg] <= 1'b1;
-        fill_reg           <= !fill_reg;
-    end
-    if (done) begin
-        full_reg[read_reg] <= 1'b0;
-        read_reg           <= !read_reg;
-    end
+    if (arrives) fill_reg <= !fill_reg;
+    if (done)    read_reg <= !read_reg;
+    full_reg <= arrives || (done ? both_reg : full_reg);
+    both_reg <= !done && (both_reg || (arrives && full_reg));
     if (rst) begin
-        full_reg <= 2'b00;
+        full_reg <= 1'b0;
+        both_reg <= 1'b0;
         fill_reg <= 1'b0;
         read_reg <= 1'b0;
         beat_reg <= {AW{1'b0}};
@@ -115,13 +114,18 @@ end
         if (rst || (done && read_reg == f_row))
             f_have <= 1'b0;
     end
+    // So is its sideband, that of its last beat.
+    wire            f_full = full_reg && (both_reg || read_reg == f_row);
+    reg  [2:0]      f_side;
+    always @(posedge clk) if (arrives && fill_reg == f_row) f_side <= s_axis_tuser;
     always @* if (f_past) begin
         assert (beat_reg <= LAST);
-        if (full_reg == 2'b11) assert (beat_reg == {AW{1'b0}});
-        assert (fill_reg == read_reg ? full_reg == 2'b00 || full_reg == 2'b11 : full_reg[read_reg] && !full_reg[fill_reg]);
-        assert (f_have == (full_reg[f_row] || (fill_reg == f_row && beat_reg > f_beat)));
+        if (both_reg) assert (full_reg && beat_reg == {AW{1'b0}});
+        assert ((fill_reg == read_reg) == (both_reg || !full_reg));
+        assert (f_have == (f_full || (fill_reg == f_row && beat_reg > f_beat)));
         if (f_have) assert (mem[f_word] == f_data);
-        cover (full_reg == 2'b11 && f_have);
+        if (f_full) assert ((read_reg == f_row ? user : last_reg) == f_side);
+        cover (both_reg && f_have);
     end
 `endif
 endmodule

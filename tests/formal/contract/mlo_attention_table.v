@@ -13,11 +13,12 @@ reach s_axis_q m_axis 2;
     localparam ROWB = MB + 9, QUEUE = 16 + LP + LN, LATE = 2 + LP + LN;
     localparam LQ = $clog2(QUEUE + 1), W = SIMD*YBITS + 3;
     // Q: two rows
-inner [1:0] dut.u_q.full_reg;
+inner dut.u_q.full_reg;
+inner dut.u_q.both_reg;
 inner dut.u_q.fill_reg;
 inner dut.u_q.read_reg;
-inner [2:0] dut.u_q.user_0_reg;
-inner [2:0] dut.u_q.user_1_reg;
+inner [2:0] dut.u_q.user_reg;
+inner [2:0] dut.u_q.last_reg;
 inner [FW-1:0] dut.u_q.beat_reg;
     // rows that wait for their maximum, for their sum, in the division
 inner [2:0] dut.u_score.u_row.level;
@@ -110,9 +111,9 @@ inner [HW-1:0] dut.u_look.head_reg;
     assign line_count[NB*CW +: CW]      = dut.u_divide.out_valid_reg ? DS - dut.u_mix.pass_reg : 0;
     assign line_count[(NB+1)*CW +: CW]  = dut.u_divide.run_reg ? DS : 0;
     assign line_user[3*NB +: 6]         = {dut.u_divide.user_reg[ALONG-1 -: 3], dut.u_divide.out_user_reg[ALONG-1 -: 3]};
-    assign line_count[(N-2)*CW +: CW]  = dut.u_q.full_reg[dut.u_q.read_reg] ? DS : 0;
-    assign line_count[(N-1)*CW +: CW]  = dut.u_q.full_reg[!dut.u_q.read_reg] ? DS : 0;
-    assign line_user[3*(N-2) +: 6]      = dut.u_q.read_reg ? {dut.u_q.user_0_reg, dut.u_q.user_1_reg} : {dut.u_q.user_1_reg, dut.u_q.user_0_reg};
+    assign line_count[(N-2)*CW +: CW]  = dut.u_q.full_reg ? DS : 0;
+    assign line_count[(N-1)*CW +: CW]  = dut.u_q.both_reg ? DS : 0;
+    assign line_user[3*(N-2) +: 6]      = {dut.u_q.last_reg, dut.u_q.user_reg};
     // a token is in when its first row is complete
     wire [QB-1:0] q_rows = s_q_beat - dut.u_q.beat_reg;
     order #(.BEATS(BEATS), .N(N)) u_order (
@@ -146,8 +147,8 @@ inner [HW-1:0] dut.u_look.head_reg;
     end
     always @* if (past) begin
         // the rows of Q, the frames
-        assert (dut.u_q.fill_reg == dut.u_q.read_reg ? dut.u_q.full_reg == 0 || dut.u_q.full_reg == 3 : dut.u_q.full_reg[dut.u_q.read_reg] && !dut.u_q.full_reg[dut.u_q.fill_reg]);
-        assert (dut.u_q.beat_reg == s_q_beat % DS && (dut.u_q.full_reg != 3 || dut.u_q.beat_reg == 0));
+        assert ((dut.u_q.fill_reg == dut.u_q.read_reg) == (dut.u_q.both_reg || !dut.u_q.full_reg));
+        assert (dut.u_q.beat_reg == s_q_beat % DS && (!dut.u_q.both_reg || (dut.u_q.full_reg && dut.u_q.beat_reg == 0)));
         assert (dut.u_v.fill_reg == dut.u_v.read_reg ? dut.u_v.full_reg == 0 || dut.u_v.full_reg == 3 : dut.u_v.full_reg[dut.u_v.read_reg] && !dut.u_v.full_reg[dut.u_v.fill_reg]);
         assert (v_tokens < T && v_tokens == dut.u_v.group_reg * PE + v_lane);
         assert ((v_below & v_above) == 0 && dut.u_v.lanes_reg != 0);
