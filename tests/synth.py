@@ -101,7 +101,7 @@ def harness(ports, module, clock="clk", reset="rst"):
 
 def map_ecp5(read, module, params, where):
     """The hierarchical netlist of a module in a harness; a flat one stays behind, for route. ECP5's DSP blocks are 18 x 18."""
-    read += "; chparam -set DSP 18 mlo_requantize; chparam -set PACK 0 mlo_mvu"
+    read += "; chparam -set DSP 18 mlo_requantize mlo_exp2; chparam -set PACK 0 mlo_mvu"
     if params: read += "; chparam " + " ".join("-set " + p.replace("=", " ") for p in params.split()) + " " + module
     yosys(read + "; hierarchy -top %s; proc; write_json ports.json" % module, where)
     with open(os.path.join(where, "ports.json")) as f: ports = json.load(f)["modules"][module]["ports"]

@@ -759,7 +759,7 @@ MUTANTS = [
     (FRAME, "n", [("mlo_layernorm.v", "reg  signed [NBITS-1:0] n4;", "reg  signed [NBITS-1-{n}:0] n4;")]),
     (ATTENTION, "s", [("mlo_attention_max.v", "row_max   <= row_next;", "row_max   <= $signed(row_next[SB-1-{n}:0]);")]),
     (ATTENTION, "mx - s", [("mlo_exp2.v", "DB = SBITS - 1;", "DB = SBITS - 1 - {n};")]),
-    (ATTENTION, "(mx - s) * MS", [("mlo_exp2.v", "reg [PB-1:0] p2;", "reg [PB-1-{n}:0] p2;")]),
+    (ATTENTION, "(mx - s) * MS", [("mlo_exp2.v", "wire [PB-1:0] p2;", "wire [PB-1-{n}:0] p2;")]),
     (ATTENTION, "sum e", [("mlo_attention_softmax.v", "reg  [SUMB-1:0]  sum_reg, lanes5;", "reg  [SUMB-1-{n}:0] sum_reg; reg [SUMB-1:0] lanes5;")]),
     (ATTENTION, "MO * 2^(LT+8)", [("mlo_divide.v", "parameter NBITS = 16,", "parameter NBITS = 16, parameter LESS = NBITS - {n},"), ("mlo_divide.v", "{{WB-NBITS{1'b0}}, s_n};", "s_n[LESS-1:0];")]),
     (ATTENTION, "R", [("mlo_divide.v", "reg [QBITS-1:0] out_q_reg;", "reg [QBITS-1-{n}:0] out_q_reg;")]),
