@@ -7,8 +7,8 @@
 //
 // CACHE = 1: the frame's first query is that of position job_start, where there are several.
 //
-// Contract    begins: the first step of group `group` of the row at hand; its word is asked for (read, at), and is `word` the cycle
-//             after, until the next one is asked for. row_done: the row's last step; head_last, frame_last: it was of the token's
+// Contract    begins: the first step of group `group` of the row at hand is next, or waits; its word is asked for (read, at), and is `word` the
+//             cycle after, until the next one is asked for. row_done: the row's last step; head_last, frame_last: it was of the token's
 //             last head, of the frame's last token. go1: a step's operands are there; seen and start come LATE cycles later
 // Throughput  a group per cycle
 // Latency     none: at follows registers and group, seen and start come LATE cycles behind go1

@@ -219,11 +219,12 @@ always @(posedge clk) begin
     alive <= rst ? {1+LS{1'b0}} : alive_next[LS:0];
 end
 
-// what scores begin with, and which keys that hides
+// what scores begin with, and which keys that hides: a group's word is read until its first step goes,
+// which would be late to know
 wire [PE-1:0]      bias_seen;
 wire [PE*SB-1:0]   start;
 mlo_attention_bias #(.ON(BIAS), .H(H), .HEADS(BIASH), .QUERIES(BIAST), .G(G), .PE(PE), .SB(SB), .SHIFT(SHIFT), .LATE(2 + LS), .CACHE(CACHE), .GW(GW)) u_bias (
-    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .begins(reserve), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),
+    .clk(clk), .rst(rst), .job_begin(job_begin), .job_start(job_start), .begins(step_first && par_ok && !waits), .group(group_reg), .row_done(row_done), .head_last(head_last), .frame_last(row_user[1]),
     .read(bias_read), .at(bias_at), .word(bias), .go1(go1), .seen(bias_seen), .start(start));
 
 wire [PE-1:0]      key1;                    // the keys' mask bits
@@ -334,6 +335,17 @@ wire unused = &{1'b0, alive_next[LS+1], score_ready, max_ready, score_level, row
     generate
         if (SHARE > 1) begin : f_share
             always @* if (f_past) assert (share_at == head_reg % SHARE);
+        end
+    endgenerate
+    // A step's word of the bias is that of its group.
+    generate
+        if (BIAS != 0) begin : f_bias
+            reg [BA-1:0] f_asked, f_wanted;
+            always @(posedge clk) begin
+                if (bias_read) f_asked  <= bias_at;
+                if (reserve)   f_wanted <= bias_at;
+            end
+            always @* if (f_past && (go1 || !step_first)) assert (f_asked == f_wanted);
         end
     endgenerate
 
