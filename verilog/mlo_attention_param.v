@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // mlo_attention_param: the requantization constants of the iteration that the current row belongs to
 //
-// Contract    `fresh`: the row at hand is the first of an iteration, until `done` (the
-//             row's last step). Swaps the parameter bank once per such row. `ok`: data
-//             belongs to the row at hand. Later stages get a copy that travels with the
+// Contract    `full`: a row is at hand, until `done` (its last step); `first`: it is the first of an
+//             iteration (without a row: any). Swaps the parameter bank once per such row. `ok`: data
+//             belongs to the row at hand, if one is. Later stages get a copy that travels with the
 //             row, so the bank may go as soon as the next iteration's first row comes.
 //             BIAS: bias is word bias_at of the bank's, the cycle after bias_read (while ok), and stays
 //             until the next one is read, or the constants of another iteration are.
 // Throughput  a row per cycle; rows of the same iteration wait for nothing
-// Latency     3 cycles from fresh to ok, if the next bank is loaded; BIAS: and a cycle for each of the
+// Latency     3 cycles from such a row to ok, if the next bank is loaded; BIAS: and a cycle for each of the
 //             words of PE * 16 bits that the constants take
 // Stall       ok stays low until the next bank is there
 // Legal       done only while ok
@@ -44,7 +44,8 @@ module mlo_attention_param #(
     input  wire [AXI_WIDTH-1:0] s_axis_tdata,
     input  wire                 s_axis_tvalid,
     output wire                 s_axis_tready,
-    input  wire                 fresh,
+    input  wire                 full,
+    input  wire                 first,
     input  wire                 done,
     output wire                 ok,
     // {[ZR, SR, MR,] [HP, SP, MP,] [SC, MC,] SO, MO, SS, MS}
@@ -61,7 +62,7 @@ reg  swapped_reg;       // the row at hand has had its swap
 reg  load_reg;          // waiting for the bank
 reg  ok_reg;
 wire ready;
-wire swap = fresh && !swapped_reg;
+wire swap = full && first && !swapped_reg;
 wire read = load_reg && ready;
 wire read_last;         // nothing of the constants is left to read
 wire there;             // they are there
@@ -118,7 +119,7 @@ generate
     end
 endgenerate
 
-assign ok   = ok_reg && !swap;
+assign ok   = ok_reg && !(first && !swapped_reg);       // (not that of swap: much waits for it)
 wire [43:0] plain = {word[53:48], word[47:32], word[21:16], word[15:0]};
 wire        unused = &{1'b0, word[63:54], word[31:22]};
 generate
@@ -161,6 +162,7 @@ end
 
 `ifdef FORMAL
     // Assumed of the user: a fresh row stays until it is done; a row is not done before its constants are there.
+    wire          fresh = full && first;
     reg           f_past = 1'b0, f_fresh, f_same, f_used, f_mine;
     reg [PAR-1:0] f_data;
     reg [1:0]     f_swaps;

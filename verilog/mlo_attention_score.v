@@ -69,7 +69,7 @@ module mlo_attention_score #(
     output wire [AW-1:0]                k_addr,
     input  wire [PE*(SIMD*XBITS+1)-1:0] k_data,         // lanes of {key, channels}
     output wire                         read,           // row_data and k_data: a step starts
-    output wire                         par_fresh,
+    output wire                         par_first,      // the row is the first of an iteration, or the one to come may be
     input  wire                         par_ok,
     input  wire [PAR-1:0]               par_data,
     input  wire [LW+GW+BW-1:0]          par_reach,      // BAND: see mlo_attention_walk
@@ -142,7 +142,7 @@ assign row_addr  = step_reg;
 wire [AW-1:0] walk_base;
 assign k_addr    = group_base_reg + {{AW-FW{1'b0}}, step_reg} + walk_base;
 assign k_done    = row_done && head_last && row_user[1];
-assign par_fresh = row_full && row_user[0] && head_reg == {HW{1'b0}};
+assign par_first = row_user[0] && head_reg == {HW{1'b0}};
 
 // the next row's head of keys: another one after SHARE rows
 wire                                          share_last;

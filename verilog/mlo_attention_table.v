@@ -158,7 +158,7 @@ mlo_attention_kv #(.T(T), .BEATS(BEATS), .PE(PE), .WIDTH(XW), .CACHE(0)) u_v (
     .rd_en(mix_read), .rd_addr(v_addr), .rd_data(v_data)
 );
 
-wire                 par_fresh, par_ok;
+wire                 par_first, par_ok;
 wire [PAR-1:0]       par_data;             // {-, SR, MR, HP, SP, MP, SO, MO, -, N}
 wire [LW+GW:0]       par_reach;
 wire                 no_bias_read;
@@ -168,7 +168,7 @@ mlo_attention_param #(
 ) u_param (
     .clk(clk), .rst(rst), .params_last(params_last),
     .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready),
-    .fresh(par_fresh), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach),
+    .full(q_full), .first(par_first), .done(q_done), .ok(par_ok), .data(par_data), .reach(par_reach),
     .bias_read(1'b0), .bias_at(1'b0), .bias(no_bias)
 );
 
@@ -186,7 +186,7 @@ mlo_attention_score #(
     .row_full(q_full), .row_user(q_user), .row_done(q_done), .row_addr(q_addr), .row_data(q_data),
     .k_full(k_full), .k_groups_1(k_groups_1), .k_single(k_single), .k_tail(k_tail), .k_none(1'b0), .k_done(k_done),
     .k_addr(k_addr), .k_data(k_data), .read(score_read),
-    .par_fresh(par_fresh), .par_ok(par_ok), .par_data(par_data), .par_reach(par_reach),
+    .par_first(par_first), .par_ok(par_ok), .par_data(par_data), .par_reach(par_reach),
     .bias_read(no_bias_read), .bias_at(bias_at), .bias(no_bias),
     .m_score_tdata(score_tdata), .m_score_tvalid(score_tvalid), .m_score_tready(score_tready),
     .m_row_tdata(row_tdata), .m_row_tvalid(row_tvalid),
