@@ -78,63 +78,72 @@ end
 //    It exceeds 2^17 - 1 exactly if p >> (ss-1) is 2^18 - 1 or more (p may have less than 18 bits);
 //    what lies above is found beside the shift, not behind it.
 wire [PB+17:0] twice2 = {18'd0, p2} >> sh2;
-wire [18:0]    round2 = {1'b0, twice2[17:0]} + 19'd1;
-wire           big2   = |(p2 & above2) || &twice2[17:0];
-reg  [16:0]    t3;
-always @(posedge clk)
-    t3 <= big2 ? 17'd131071 : round2[17:1];
+reg  [17:0]    twice3;
+reg            big3;
+wire [18:0]    round3 = {1'b0, twice3} + 19'd1;          // t, and half of its last place
+always @(posedge clk) begin
+    twice3 <= twice2[17:0];
+    big3   <= |(p2 & above2);
+end
 
-// 4: a point and the way to its neighbour looked up. 5: the way between them, times g. 6: the line's point. 7: shifted, rounded
+// 4: rounded; a point and the way to its neighbour looked up. 5: the way between them, times g. 6: the line's point. 7: shifted, rounded
 reg  [17:0] here4, here5, a6, e7;
-wire [5:0]  f3     = t3[11:6];
+wire [5:0]  f3     = round3[12:7];
 wire [17:0] rom3   = ROM[f3*18 +: 18];
 wire [11:0] slope3 = SLOPE[f3*12 +: 12];
 reg  [11:0] slope4;
 reg  [17:0] way5;
 reg  [5:0]  g4;
 reg  [4:0]  i4, i5, i6;
-wire [17:0] way4   = {6'd0, slope4} * {12'd0, g4} + 18'd32;
+wire [18:0] down5  = {here5, 1'b0} - {6'd0, way5[17:5]};        // way5 is rounded here, not behind its multiplier
 wire [18:0] twice6 = {a6, 1'b0} >> i6;
 wire [18:0] round6 = twice6 + 19'd1;            // 2 * 262143 + 1 at most: no carry
 always @(posedge clk) begin
     here4  <= rom3;
     slope4 <= slope3;
-    g4     <= t3[5:0];
-    i4     <= t3[16:12];
+    g4     <= round3[6:1];
+    i4     <= (big3 || round3[18]) ? 5'd31 : round3[17:13];  // e is 0 then, whatever the fraction
     here5  <= here4;
-    way5   <= way4;
+    way5   <= {6'd0, slope4} * {12'd0, g4};
     i5     <= i4;
-    a6     <= here5 - {6'd0, way5[17:6]};
+    a6     <= down5[18:1];
     i6     <= i5;
     e7     <= ok_reg[5] ? round6[18:1] : 18'd0;
 end
 assign e = e7;
 
-wire unused = &{1'b0, difference[SBITS-1], twice2, round2[18], round2[0], round6[0], way5[5:0]};
+wire unused = &{1'b0, difference[SBITS-1], twice2, round3[0], round6[0], way5[4:0], down5[0]};
 
 `ifdef FORMAL
     // The two rounding shifts against the header's formulas, computed wide.
     reg          f_past = 1'b0, f_two = 1'b0;
     reg  [79:0]  f_p3;
     reg  [5:0]   f_sh3;
-    reg  [17:0]  f_a7;
+    reg  [17:0]  f_way5, f_a6, f_a7;
     reg  [4:0]   f_i7;
     reg          f_ok7;
+    wire [16:0]  f_t3 = (big3 || round3[18]) ? 17'd131071 : round3[17:1];
     wire [79:0]  f_one = 1;
+    reg  [4:0]   f_i4;
     wire [79:0]  f_t = (f_p3 + (f_one << f_sh3)) >> (f_sh3 + 7'd1);
     wire [79:0]  f_e = ({62'd0, f_a7} * 2 + (f_one << f_i7)) >> (f_i7 + 6'd1);
     always @(posedge clk) begin
         f_past <= 1'b1;
         f_two  <= f_past;
         f_p3   <= p2;
+        f_i4   <= f_t3[16:12];
         f_sh3  <= sh2;
+        f_way5 <= {6'd0, slope4} * {12'd0, g4} + 18'd32;
+        f_a6   <= here5 - {6'd0, f_way5[17:6]};
         f_a7   <= a6;
         f_i7   <= i6;
         f_ok7  <= ok_reg[5];
     end
     always @* begin
         if (f_past) assert (above2 == {PB{1'b1}} << ({1'b0, sh2} + 7'd18));
-        if (f_two && f_sh3 <= 6'd61) assert (t3 == (f_t > 80'd131071 ? 80'd131071 : f_t));
+        if (f_two && f_sh3 <= 6'd61) assert (f_t3 == (f_t > 80'd131071 ? 80'd131071 : f_t));
+        if (f_past) assert (i4 == f_i4);
+        if (f_two) assert (a6 == f_a6);
         if (f_past) assert (e7 == (f_ok7 ? f_e : 80'd0));
     end
 `endif
