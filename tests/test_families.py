@@ -97,7 +97,7 @@ RMS and layer norms by hand, sandwiched: rms-norm rms-rsqrt rms-sqrt rms-torch l
 Causal masks by hand: causal-add causal-fill causal-range causal-sdpa causal-where
 Biases by distance, by pair, Swin's table: bias/distance bias/full bias/window
 Rows beside keys and values, sinks (memory keys, bias_k, rows of zeros, GPT-OSS' sinks): prefix/memory prefix/memory-causal prefix/behind prefix/behind-causal prefix/turned prefix/turned-causal prefix/torch-bias prefix/torch-bias-causal prefix/torch-zero prefix/torch-zero-causal prefix/torch-both prefix/sink prefix/sink-causal prefix/quiet prefix/quiet-causal
-Hidden states of several layers, or of all (DPT, Depth Anything, UNETR, LLaVA's features, weighted sums, deep supervision): every/bert-states every/bert-mix every/bert-cat every/distilbert-heads every/roberta-ends every/gpt2-states every/depth-anything every/dpt every/wav2vec2-sum every/llava every/unetr every/probes
+Hidden states of several layers, or of all (DPT, Depth Anything, UNETR, LLaVA's features, weighted sums, deep supervision): every/bert-states every/bert-mix every/bert-cat every/distilbert-heads every/roberta-ends every/gpt2-states every/llama-states every/t5-mix every/depth-anything every/dpt every/wav2vec2-sum every/llava every/unetr every/probes
 Swin, windows, shifted windows: moved/swin moved/classes moved/stages moved/torchvision moved/strip moved/line
 Swin V2: moved/v2 moved/v2-whole moved/packed
 Attention and FFN side by side (PaLM, ViT-22B): beside

@@ -47,7 +47,8 @@ static int mlo_blank_behind(mlo *m, mlo_scan *s, const char *blank) {
 
 /* The product at a layer's end goes behind the loop. *blank: its numbers, NULL: there is none. */
 static int mlo_unblank(mlo *m, mlo_scan *s, const char **blank) {
-    mlo_node *n = s->n_state == 1 ? mlo_maker_in(s->body, s->body->output[0]->name) : NULL;
+    mlo_node *n = s->n_state == 1 && !s->n_tap ? mlo_maker_in(s->body, s->body->output[0]->name)
+                                               : NULL;
     const int k = n ? mlo_blank_operand(s, n) : -1;
     *blank = NULL;
     if (k < 0) return 0;

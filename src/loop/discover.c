@@ -261,14 +261,16 @@ static int mlo_align_unshare(mlo_align *a) {
     return mlo_align_leave(a, a->made, 2);
 }
 
-/* Marks what is on a way from the first node of a chain to its last one. */
+/* Marks what is on a way from the first node of a chain to its last one. (What only knows a value's
+ * shape needs no layer.) */
 static void mlo_align_ways(mlo_align *a, int first, int last) {
     const mlo_net *net = a->net;
     memset(a->way, 0, (size_t)net->n);
     a->way[first] = 1;
     for (int x = first + 1; x < net->n; x++)
         for (int k = net->in_at[x]; k < net->in_at[x + 1] && !a->way[x]; k++)
-            a->way[x] = net->from[k] >= 0 && a->way[net->from[k]] == 1;
+            a->way[x] = net->from[k] >= 0 && a->way[net->from[k]] == 1
+                && !mlo_is(net->g->node[x], "Shape");
     a->way[last] |= 2;
     for (int x = last; x > first; x--)
         for (int k = net->in_at[x]; k < net->in_at[x + 1] && (a->way[x] & 2); k++)

@@ -38,6 +38,21 @@ def text(model, config, how, layers=4, **more):
     return make
 
 
+def t5(how):
+    def make(s, attention, mask, batch):
+        c = tf.T5Config(vocab_size=WORDS, d_model=s.hidden, d_kv=s.hidden // s.heads, d_ff=s.inner, num_layers=4, num_heads=s.heads, feed_forward_proj="gated-gelu", attn_implementation=attention)
+        return Reads(tf.T5EncoderModel(c), how, 4, s.hidden), (torch.randint(3, WORDS, (batch, s.tokens)),)
+    return make
+
+
+def llama(how):
+    def make(s, attention, mask, batch):
+        c = tf.LlamaConfig(vocab_size=WORDS, hidden_size=s.hidden, intermediate_size=s.inner, num_hidden_layers=4, num_attention_heads=s.heads, num_key_value_heads=s.heads // 2,
+                           max_position_embeddings=s.tokens, attn_implementation=attention)
+        return Reads(tf.LlamaModel(c), how, 4, s.hidden, use_cache=False), (torch.randint(3, WORDS, (batch, s.tokens)), padded(s.tokens, batch))
+    return make
+
+
 def gpt2(how):
     def make(s, attention, mask, batch):
         c = tf.GPT2Config(vocab_size=WORDS, n_embd=s.hidden, n_layer=3, n_head=s.heads, n_inner=s.inner, n_positions=s.tokens, attn_implementation=attention)
@@ -128,7 +143,7 @@ class Probes(nn.Module):
 families.FAMILIES = {
     "bert-states": text(tf.BertModel, tf.BertConfig, "states"), "bert-mix": text(tf.BertModel, tf.BertConfig, "mix"), "bert-cat": text(tf.BertModel, tf.BertConfig, "cat", 5),
     "distilbert-heads": text(tf.DistilBertModel, tf.DistilBertConfig, "heads"), "roberta-ends": text(tf.RobertaModel, tf.RobertaConfig, "ends"),
-    "gpt2-states": gpt2("states"), "depth-anything": depth_anything, "dpt": dpt, "wav2vec2-sum": wav2vec2, "llava": llava,
+    "gpt2-states": gpt2("states"), "t5-mix": t5("mix"), "llama-states": llama("states"), "depth-anything": depth_anything, "dpt": dpt, "wav2vec2-sum": wav2vec2, "llava": llava,
     "unetr": lambda s, attention, mask, batch: (Unetr(s), (torch.randn(batch, 1, s.image, s.image),)),
     "probes": lambda s, attention, mask, batch: (Probes(s), (torch.randint(3, WORDS, (batch, s.tokens)),))}
 families.ROWS = """
@@ -136,6 +151,7 @@ bert-states a d18 sdpa mask     bert-states d ts17 sdpa mask    bert-mix a d18 e
 distilbert-heads a d18 sdpa mask  roberta-ends d d18 sdpa none  gpt2-states b d18 sdpa none     gpt2-states a d23 eager none    depth-anything a d18 sdpa none
 depth-anything c ts17 sdpa none  dpt a d18 sdpa none            dpt a ts17 eager none           wav2vec2-sum a d18 sdpa none    wav2vec2-sum a ts17 eager none
 llava c d18 sdpa none           llava a ts17 sdpa none          unetr a d18 - none              probes d d18 - none             probes a ts17 - none
+t5-mix d ts17 eager none-dynamic  llama-states d ts17 sdpa mask-dynamic
 """
 families.SEED = 1611
 
