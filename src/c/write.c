@@ -56,18 +56,20 @@ static void mlo_c_run(void *user) {
     const mlo_c_value *in = &w->b->value[0];
     const long long at = (long long)w->b->plan.place[0].at;
     const long long bytes = (long long)(in->channels * (int64_t)mlo_dtype_size(in->dtype));
-    const int every = e->c->every;
+    const char *loop = mlo_format(e->m, "for (int l = 0; l < model_depth; l++)%s layer(%s);",
+        e->c->every ? " {\n       " : "", mlo_c_layer_given(e));
     if (mlo_c_crossed(e->c))
         mlo_line(e, "    if (memory_tokens < 1 || memory_tokens > %lld) return MODEL_E_TOKENS;",
             (long long)mlo_replay_frame(e->c));
     if (!e->c->slots) {
         mlo_line(e, "    if (tokens < 1 || tokens > MODEL_TOKENS) return MODEL_E_TOKENS;");
-        mlo_line(e, "    memcpy(a + %lld, in, (size_t)tokens * %lld);", at, bytes);
-        mlo_line(e, "    for (int l = 0; l < model_depth; l++)%s layer(%s);",
-            every ? " {\n       " : "", mlo_c_layer_given(e));
-        mlo_line(e, "    %smemcpy(out%s, a + %lld, (size_t)tokens * %lld);%s", every ? "    " : "",
-            every ? " + (size_t)l * (size_t)tokens * MODEL_CHANNELS" : "", at, bytes,
-            every ? "\n    }" : "");
+        mlo_line(e, "    memcpy(a + %lld, in, (size_t)tokens * %lld);\n    %s", at, bytes, loop);
+        mlo_line(e,
+            e->c->every
+                ? "        memcpy(out + (size_t)l * (size_t)tokens * MODEL_CHANNELS, a + %lld, "
+                  "(size_t)tokens * %lld);\n    }"
+                : "    memcpy(out, a + %lld, (size_t)tokens * %lld);",
+            at, bytes);
         return;
     }
     mlo_line(e,
@@ -76,7 +78,7 @@ static void mlo_c_run(void *user) {
     mlo_line(e, "    for (int t = 0; t < tokens; t++, cache->tokens++) {");
     mlo_line(e, "        memcpy(a + %lld, in + (size_t)t * MODEL_CHANNELS, %lld);", at, bytes);
     if (e->c->masked) mlo_line(e, "        cache->mask[cache->tokens] = mask[t];");
-    mlo_line(e, "        for (int l = 0; l < model_depth; l++) layer(%s);", mlo_c_layer_given(e));
+    mlo_line(e, "        %s", loop);
     mlo_line(
         e, "        memcpy(out + (size_t)t * MODEL_CHANNELS, a + %lld, %lld);\n    }", at, bytes);
 }

@@ -400,7 +400,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     q.m = m;
     q.cost = m->like ? m->like->cost : made->cost;
     MLO_TRY(mlo_quantize_options(&q) || mlo_quantize_loop(m, &q.scan));
-    MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_leave(m, &q.scan));
+    MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_leave(&q));
     if (mlo_has_dialect(q.scan.body))
         MLO_TRY(mlo_quantize_exact(&q) || mlo_quantize_shown(&q));
     else if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)

@@ -83,6 +83,13 @@ static int mlo_taps_node(
         : mlo_failed(m);
 }
 
+/* A body's result, once more, as another output of it. NULL: failed. */
+static mlo_value_info *mlo_taps_output(
+    mlo *m, mlo_graph *body, const char *result, const mlo_form *f) {
+    const char *name = mlo_format(m, "%s_each", result);
+    return mlo_taps_node(m, body, "Identity", result, NULL, name) ? NULL : mlo_info_new(m, name, f);
+}
+
 /* Integers as an initializer of the outer graph: a list, or (n 0) one number. NULL: failed. */
 static const char *mlo_taps_numbers(
     mlo *m, mlo_graph *g, const char *name, const int64_t *number, int64_t n) {
@@ -96,37 +103,37 @@ static const char *mlo_taps_numbers(
 
 /* A stack of what iterations begin with: what enters the loop, then what all but the last one hand
  * on (of the stack `each`). */
-static int mlo_taps_begun(
-    mlo *m, const mlo_scan *s, mlo_graph *list, const char *each, const char *stack) {
+static int mlo_taps_begun(mlo_quantizer *q, mlo_graph *list, const char *each, const char *stack) {
+    mlo *m = q->m;
+    const mlo_scan *s = &q->scan;
     const char *first = mlo_format(m, "%s_first", stack), *all = mlo_format(m, "%s_all", stack);
     const mlo_form x = mlo_form_of(mlo_value_of(s->outer, s->node->input[0]));
     const mlo_form one = mlo_form_stacked(&x, 1);
     int64_t *which = MLO_NEW_N(m, int64_t, (size_t)s->iterations);
     for (int64_t i = 0; which && i < s->iterations; i++) which[i] = i;
     if (!which || !all) return mlo_failed(m);
-    const char *form = mlo_taps_numbers(
-        m, s->outer, mlo_format(m, "%s_form", stack), one.dims, one.rank);
     const char *begun = mlo_taps_numbers(
         m, s->outer, mlo_format(m, "%s_begun", stack), which, s->iterations);
-    return mlo_failed(m) || mlo_taps_node(m, list, "Reshape", s->node->input[0], form, first)
+    return mlo_failed(m) || mlo_reshape_edge(q, list, s->node->input[0], first, &one)
         || mlo_taps_node(m, list, "Concat", first, each, all)
         || mlo_taps_node(m, list, "Gather", all, begun, stack);
 }
 
 /* The first output of every iteration becomes what it hands on, and what reads another one reads that. */
-static int mlo_taps_one(mlo *m, mlo_scan *s) {
+static int mlo_taps_one(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_scan *s = &q->scan;
     mlo_graph list = { 0 };
-    const char *result = s->body->output[0]->name,
-               *each = mlo_format(m, "%s_each", s->node->output[0]);
+    const char *result = s->body->output[0]->name;
+    const char *each = mlo_format(m, "%s_each", s->node->output[0]);
     const mlo_form f = mlo_form_of(mlo_value_of(s->body, result));
-    mlo_value_info *out = each ? mlo_info_new(m, mlo_format(m, "%s_each", result), &f) : NULL;
-    if (!out || mlo_taps_node(m, s->body, "Identity", result, NULL, out->name))
-        return mlo_failed(m);
+    mlo_value_info *out = each ? mlo_taps_output(m, s->body, result, &f) : NULL;
+    if (!out) return mlo_failed(m);
     for (size_t i = 0; i < s->outer->n_node; i++) {
         MLO_TRY(mlo_graph_add(m, &list, s->outer->node[i]));
         for (size_t k = 1; s->outer->node[i] == s->node && k < s->node->n_output; k++)
             MLO_TRY(mlo_tap_kind(s, k) == MLO_TAP_IN
-                    ? mlo_taps_begun(m, s, &list, each, s->node->output[k])
+                    ? mlo_taps_begun(q, &list, each, s->node->output[k])
                     : mlo_taps_node(m, &list, "Identity", each, NULL, s->node->output[k]));
     }
     s->outer->node = list.node;
@@ -142,7 +149,9 @@ static int mlo_taps_one(mlo *m, mlo_scan *s) {
 /* Hardware returns what the last layer makes, or what every layer hands to the next one: outputs of the model that
  * depend on what else every layer makes (keys and values of a prompt) are left out. (Of a network of integers,
  * exact_loop.c asks what they are. A core with a cache, or of ids, says what follows a text.) */
-static int mlo_taps_leave(mlo *m, mlo_scan *s) {
+static int mlo_taps_leave(mlo_quantizer *q) {
+    mlo *m = q->m;
+    mlo_scan *s = &q->scan;
     mlo_graph *g = m->model->graph;
     mlo_map made = { NULL, 0, 0 };
     size_t kept = 0;
@@ -164,14 +173,12 @@ static int mlo_taps_leave(mlo *m, mlo_scan *s) {
     if (first)
         mlo_warn(m,
             "%zu outputs of the model are left out, '%s' the first: every layer makes them (keys "
-            "and "
-            "values, attentions), and hardware returns what the last layer makes, or what all "
-            "layers hand on; of a decoder, "
-            "--context N keeps keys and values in the core",
+            "and values, attentions), and hardware returns what the last layer makes, or what all "
+            "layers hand on; of a decoder, --context N keeps keys and values in the core",
             g->n_output - kept, first);
     g->n_output = kept;
     MLO_TRY(mlo_taps_drop(m, s));
-    return s->n_tap ? mlo_taps_one(m, s) : 0;
+    return s->n_tap ? mlo_taps_one(q) : 0;
 }
 
 /* ---- of the loop of integers ---------------------------------------------- */
@@ -196,12 +203,8 @@ static int mlo_numbers_edge(mlo_quantizer *q, mlo_graph *list, const char *op, c
 
 /* The new body's carried value, once more. */
 static int mlo_taps_body(mlo_quantizer *q, const char *result, const mlo_form *f) {
-    mlo *m = q->m;
-    const char *name = mlo_format(m, "%s_each", result);
-    mlo_value_info *out = name ? mlo_info_new(m, name, f) : NULL;
-    return out && !mlo_taps_node(m, q->body, "Identity", result, NULL, name)
-        ? !MLO_PUSH(m, q->body->output, q->body->n_output, out)
-        : mlo_failed(m);
+    mlo_value_info *out = mlo_taps_output(q->m, q->body, result, f);
+    return out && MLO_PUSH(q->m, q->body->output, q->body->n_output, out) ? 0 : mlo_failed(q->m);
 }
 
 /* Behind the new loop: every iteration's integers (each of the form `frame`) as floats, in its own
