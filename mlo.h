@@ -142,7 +142,7 @@ int mlo_template(mlo *m, const void *bytes, size_t n);
 
 /* Calibration samples for quantize: arrays named as the model's inputs; the first axis may be samples. Tokens that the attention mask hides do not
    count. Borrowed until quantize is done. The option "max-cost" says what wider operands may cost; unset: 1.15, 1 where "activations" or the model
-   says widths. */
+   says widths. The option "sketch" asks for no calibration and reads no matrix: what it makes is for fold and mlo_show, mlo_emit and mlo_run refuse it. */
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
 
 /* Inputs that are constants of the model, with these values: stage read makes initializers of them. By name; each has its input's type and shape, and

@@ -28,8 +28,8 @@
 /* clang-format off */
 /* ground: what everything stands on */
 #include "ground/base.c"            /* memory, failure, strings, maps */
-#include "ground/model.c"           /* ONNX messages as C structs; the index of a graph */
 #include "ground/keys.c"            /* the metadata that mlo writes */
+#include "ground/model.c"           /* ONNX messages as C structs; the index of a graph */
 #include "ground/op.c"              /* what an operator is: name, shape rule, evaluation */
 #include "ground/interval.c"        /* arithmetic with ranges of integers */
 
@@ -149,6 +149,7 @@
 #include "integer/refusal.c"        /* what has no hardware, in a person's terms */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */
+#include "integer/sketch.c"         /* what there is to say before anybody has looked */
 #include "integer/said.c"           /* texts to calibrate a decoder with */
 #include "integer/qconfig.c"        /* what a q_config fixes of them */
 #include "integer/scales.c"         /* what the integers stand for */

@@ -171,32 +171,37 @@ static int mlo_is_computed_parameter(const mlo_scan *s, const char *name) {
     return 1;
 }
 
-/* The value of all iterations, one behind the other, becomes a constant that the loop scans. */
-static int mlo_settle_parameter(mlo *m, mlo_scan *s, const char *name) {
-    mlo_form f = mlo_form_of(mlo_value_of(s->body, name)), all = f;
-    const size_t bytes = mlo_form_known(&f) && f.rank < MLO_MAX_RANK
-        ? (size_t)mlo_form_count(&f) * mlo_dtype_size(f.dtype)
-        : 0;
-    char *data = bytes ? (char *)mlo_alloc(m, (size_t)s->iterations, bytes) : NULL;
-    if (!data)
-        return m->error.code
-            ? mlo_failed(m)
-            : mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
+/* The numbers of a parameter of all iterations, one behind the other: an initializer by the name of `stack`. */
+static int mlo_settle_numbers(
+    mlo *m, mlo_scan *s, const char *name, const char *stack, const mlo_form *all) {
+    const size_t count = (size_t)mlo_form_count(all), bytes = count * mlo_dtype_size(all->dtype);
+    const size_t each = bytes / (size_t)s->iterations;
+    char *data = (char *)mlo_alloc(m, bytes, 1);
+    if (!data) return mlo_failed(m);
     for (int64_t i = 0; i < s->iterations; i++) {
         mlo_array *a = mlo_scan_value(m, s, name, i);
-        if (a) memcpy(data + (size_t)i * bytes, a->data, bytes);
+        if (a) memcpy(data + (size_t)i * each, a->data, each);
         mlo_array_free(m, a);
         if (!a) return mlo_failed(m);
     }
-    mlo_little_endian(data, (size_t)(mlo_form_count(&f) * s->iterations), mlo_dtype_size(f.dtype));
+    mlo_little_endian(data, count, mlo_dtype_size(all->dtype));
+    return mlo_graph_init(m, s->outer,
+        mlo_tensor_new(m, stack, all->dtype, all->dims, (size_t)all->rank, data, bytes));
+}
+
+/* The value of all iterations becomes a constant that the loop scans; a sketch's matrix one without numbers. */
+static int mlo_settle_parameter(mlo *m, mlo_scan *s, const char *name, int matrix) {
+    mlo_form f = mlo_form_of(mlo_value_of(s->body, name)), all = f;
+    if (!mlo_form_known(&f) || f.rank >= MLO_MAX_RANK)
+        return mlo_fail_at(m, MLO_E_SHAPE, name, "a parameter of the loop has no known shape");
+    all.rank = f.rank + 1;
     all.dims[0] = s->iterations;
     memcpy(all.dims + 1, f.dims, (size_t)f.rank * sizeof *f.dims);
     const char *stack = mlo_format(m, "%s_stack", name);
     mlo_value_info *info = mlo_info_new(m, name, &f);
     if (!stack || !info
-        || mlo_graph_init(m, s->outer,
-            mlo_tensor_new(m, stack, f.dtype, all.dims, (size_t)f.rank + 1, data,
-                bytes * (size_t)s->iterations)))
+        || (matrix && mlo_is_sketch(m) ? mlo_sketch_zeros(m, s->outer, stack, &all)
+                                       : mlo_settle_numbers(m, s, name, stack, &all)))
         return mlo_failed(m);
     return mlo_node_input(m, s->node, stack) || !MLO_PUSH(m, s->body->input, s->body->n_input, info)
         ? mlo_failed(m)
@@ -211,11 +216,12 @@ static int mlo_settle_parameters(mlo *m, mlo_scan *s) {
     for (size_t i = 0; i < s->body->n_node; i++)
         for (size_t k = 0; mlo_kernel_of(s->body->node[i]) && k < s->body->node[i]->n_input; k++) {
             const char *name = s->body->node[i]->input[k];
+            const int matrix = k == 1 && mlo_is_kernel(s->body->node[i], MLO_KERNEL_MATRIX);
             mlo_value *v = mlo_value_of(s->body, name);
             if (!mlo_is_computed_parameter(s, name) || v->producer->n_output != 1
                 || mlo_map_get(&settled, v->producer))
                 continue;
-            MLO_TRY(mlo_settle_parameter(m, s, name));
+            MLO_TRY(mlo_settle_parameter(m, s, name, matrix));
             MLO_TRY(mlo_map_put(m, &settled, v->producer, v->producer));
         }
     for (size_t i = 0; i < s->body->n_node; i++)

@@ -621,9 +621,9 @@ static const char *const mlo_option_names[] = { "accuracy", "activations", "aren
     "clock-mhz", "context", "data-file", "data-limit", "device", "dim", "folding-json", "frames",
     "frames-in-flight", "hierarchy", "inline", "jobs", "kv", "loop", "max-cost", "max-error",
     "memory", "nested", "open", "parameters", "pareto", "pe", "plan", "position", "q-config-json",
-    "report", "residual", "scale", "sequences", "shape", "simd", "simulation", "slots", "target",
-    "target-cycles", "target-fps", "tile", "title", "tokens", "unbatch", "unrolled", "waves",
-    "weights", "whole" };
+    "report", "residual", "scale", "sequences", "shape", "simd", "simulation", "sketch", "slots",
+    "target", "target-cycles", "target-fps", "tile", "title", "tokens", "unbatch", "unrolled",
+    "waves", "weights", "whole" };
 
 static int mlo_option_is(const char *key) {
     for (size_t i = 0; i < sizeof mlo_option_names / sizeof *mlo_option_names; i++)

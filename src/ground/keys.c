@@ -13,6 +13,8 @@ static const char mlo_key_data_dir[] = "mlo.data_dir";
 static const char mlo_key_context[] = "mlo.context";
 /* a model: its numbers were integers before quantize, and its inputs are to be: 1 */
 static const char mlo_key_integers[] = "mlo.integers";
+/* a model: its loop has shapes alone, the numbers in it are nobody's: --sketch */
+static const char mlo_key_sketch[] = "mlo.sketch";
 /* a tensor (JSON): of the bytes it had in its file */
 static const char mlo_key_digest[] = "mlo.digest";
 /* a model: what extract chose: hierarchy or repeats, for --report and roll */

@@ -480,6 +480,20 @@ static int64_t mlo_meta_int(const mlo_node *n, const char *key, int64_t otherwis
     return s ? (int64_t)strtol(s, NULL, 10) : otherwise;
 }
 
+/* Has the loop shapes alone (integer/sketch.c)? */
+static int mlo_is_sketch(const mlo *m) {
+    return m->model && mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_sketch) != NULL;
+}
+
+/* Refuses a sketch where its numbers would count. */
+static int mlo_sketch_refuse(mlo *m) {
+    return mlo_is_sketch(m) ? mlo_fail_at(m, MLO_E_USAGE, "sketch",
+                                  "the model is a sketch: its integers are nobody's, it is for "
+                                  "fold and show; quantize the model without "
+                                  "--sketch")
+                            : 0;
+}
+
 /* The same, and that it is a whole number within limits: models come from anywhere. */
 static int64_t mlo_meta_within(
     mlo *m, const mlo_node *n, const char *key, int64_t otherwise, int64_t low, int64_t high) {
@@ -706,6 +720,14 @@ static mlo_node *mlo_node_new(mlo *m, const char *op, const char *name) {
 }
 static int mlo_graph_add(mlo *m, mlo_graph *g, mlo_node *n) {
     return n && MLO_PUSH(m, g->node, g->n_node, n) ? 0 : mlo_failed(m);
+}
+
+/* The last node becomes the first: what reads no other's result. */
+static int mlo_graph_to_front(mlo_graph *g) {
+    mlo_node *last = g->node[g->n_node - 1];
+    memmove(g->node + 1, g->node, (g->n_node - 1) * sizeof *g->node);
+    g->node[0] = last;
+    return 0;
 }
 
 /* The attribute by that name, made if it was not there. */

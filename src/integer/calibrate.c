@@ -138,6 +138,17 @@ typedef struct mlo_quantizer {
 
 /* ---- signals -------------------------------------------------------------- */
 
+/* In a sketch nothing is seen: signals of as many channels share what would be. */
+static void mlo_signal_share(mlo_quantizer *q, mlo_signal *s) {
+    for (size_t k = 0; k < q->n_signals && mlo_is_sketch(q->m); k++)
+        if (q->signals[k]->channels == s->channels) {
+            s->mean = q->signals[k]->mean;
+            s->square = q->signals[k]->square;
+            s->drift = q->signals[k]->drift;
+            return;
+        }
+}
+
 static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
     mlo_signal *s = (mlo_signal *)mlo_map_get(&q->signal, name);
     size_t n = (size_t)q->scan.iterations;
@@ -162,8 +173,9 @@ static mlo_signal *mlo_signal_of(mlo_quantizer *q, const char *name) {
                        &s->drift };
     for (size_t i = 0; i < 5; i++)
         if (!(*iteration[i] = MLO_NEW_N(q->m, double, n))) return NULL;
+    mlo_signal_share(q, s);
     for (size_t i = 0; i < 6; i++)
-        if (!(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
+        if (!*channel[i] && !(*channel[i] = MLO_NEW_N(q->m, double, per))) return NULL;
     MLO_PUSH(q->m, q->signals, q->n_signals, s);
     return mlo_map_put(q->m, &q->signal, name, s) ? NULL : s;
 }

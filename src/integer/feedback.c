@@ -39,7 +39,7 @@ typedef struct mlo_fed {
 /* Is the layer rounded so? Weights that are given are what they are; so is a layer whose bias is. */
 static int mlo_is_fed_back(const mlo_quantizer *q, const mlo_sublayer *b) {
     return b->kind == MLO_LINEAR && q->weights <= MLO_FEW_BITS && !b->weight_given && !b->bias_given
-        && !b->sum_given;
+        && !b->sum_given && !mlo_is_sketch(q->m);
 }
 
 /* Are the layer's scales those that are best for weights that make up for each other? It takes as many times as

@@ -170,6 +170,8 @@ static int mlo_head_given(mlo_head *h, mlo_quantizer *q) {
 static int mlo_head_constant(mlo_head *h, const mlo_quantizer *q, const char *name) {
     const mlo_value *v = mlo_value_of(h->g, name);
     if (v && v->tensor) return 0;
+    const mlo_form f = mlo_form_of(mlo_value_of(q->scan.body, name));
+    if (mlo_is_sketch(h->m) && f.rank == 2) return mlo_sketch_zeros(h->m, h->g, name, &f);
     mlo_array *a = mlo_scan_value(h->m, &q->scan, name, 0);
     if (a) mlo_graph_init(h->m, h->g, mlo_tensor_from(h->m, name, a));
     mlo_array_free(h->m, a);

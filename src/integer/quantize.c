@@ -236,6 +236,10 @@ static int mlo_quantize_samples(mlo_quantizer *q) {
 }
 
 static int mlo_quantize_calibrate(mlo_quantizer *q) {
+    if (mlo_is_sketch(q->m)) {
+        mlo_sketch_values(q);
+        return mlo_choose_scales(q);
+    }
     /* another export has seen what there is to see: texts are what is measured on, if anything is */
     const int measured = mlo_opt(q->m, "report") || mlo_opt(q->m, "max-error");
     if (q->m->like)
@@ -399,7 +403,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     memset(&q, 0, sizeof q);
     q.m = m;
     q.cost = m->like ? m->like->cost : made->cost;
-    MLO_TRY(mlo_quantize_options(&q) || mlo_quantize_loop(m, &q.scan));
+    MLO_TRY(mlo_sketch_begin(m) || mlo_quantize_options(&q) || mlo_quantize_loop(m, &q.scan));
     MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_leave(&q));
     if (mlo_has_dialect(q.scan.body))
         MLO_TRY(mlo_quantize_exact(&q) || mlo_quantize_shown(&q));

@@ -482,7 +482,8 @@ static int mlo_shaper_open(
     h->t = (float *)mlo_scratch(m, (size_t)channels, sizeof *h->t);
     for (size_t k = 0; k < q->r.n_block && !m->error.code; k++) {
         const mlo_sublayer *b = q->r.block[k];
-        if (b->kind != MLO_LINEAR || b->in[0] != reads || h->n == MLO_READERS) continue;
+        if (b->kind != MLO_LINEAR || b->in[0] != reads || h->n == MLO_READERS || mlo_is_sketch(m))
+            continue;
         if (!(h->w[h->n] = mlo_weight(q, b, i))) break;
         if (h->w[h->n++]->dims[0] != channels)
             mlo_fail(m, MLO_E_SHAPE, b->node,
@@ -926,8 +927,8 @@ static int mlo_choose_cost(mlo_quantizer *q) {
     if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
     q->widest = 16;
     if (q->cost >= 1) return 0; /* --max-error tries one */
-    q->cost = most;
-    if (mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
+    q->cost = mlo_is_sketch(q->m) ? 1 : most;
+    if (mlo_is_sketch(q->m) || mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
     q->cost = mlo_default_cost(q);
     q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
     return 0;

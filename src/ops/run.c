@@ -132,6 +132,7 @@ int mlo_run(
     if (m->error.code) return mlo_failed(m);
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     m->stage = "run";
+    MLO_TRY(mlo_sketch_refuse(m));
     size_t k = m->model->graph->n_output;
     mlo_array *copy = MLO_NEW_N(m, mlo_array, k + 1), **out = MLO_NEW_N(m, mlo_array *, k + 1);
     mlo_observer see = { .user = m, .see = mlo_run_see };

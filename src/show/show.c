@@ -190,6 +190,7 @@ static int mlo_show_json(const mlo_view *v, mlo_text *t) {
     const mlo_model *model = v->m->model;
     mlo_puts(t, "{");
     mlo_json_text(t, "stage", v->stage);
+    if (mlo_is_sketch(v->m)) mlo_puts(t, ",\"sketch\":true");
     mlo_printf(t, ",\"nodes\":%zu,\"subgraph_nodes\":%zu,", v->g->n_node, v->subgraph_nodes);
     mlo_json_text(t, "graph", v->g->name);
     mlo_puts(t, ",");

@@ -154,6 +154,12 @@ static void mlo_text_header(const mlo_view *v, mlo_sheet *t) {
     mlo_end_line(t);
     mlo_say_cell(t, "stage", MLO_LABEL - 1);
     mlo_tell(t, *v->stage ? v->stage : "(not read)");
+    if (mlo_is_sketch(m)) {
+        mlo_say_cell(t, "a sketch", MLO_LABEL - 1);
+        mlo_tell(t,
+            "no matrix was read, nothing calibrated: kernels, folding, cycles and areas alone are "
+            "true");
+    }
     mlo_say_cell(t, "opset", MLO_LABEL - 1);
     for (size_t i = 0; i < model->n_opset; i++) {
         const char *domain = model->opset[i].domain && *model->opset[i].domain
