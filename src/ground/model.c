@@ -452,6 +452,12 @@ static int mlo_is(const mlo_node *n, const char *op) {
     return mlo_eq(n->op, dot + 1) && strlen(domain) == (size_t)(dot - op)
         && !strncmp(domain, op, (size_t)(dot - op));
 }
+static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
+    for (; n && *ops; ops++)
+        if (mlo_is(n, *ops)) return 1;
+    return 0;
+}
+
 /* A Scan, or the same in FINN's form (finn.c): one carried value, all other inputs stacks. */
 static const char mlo_finn_loop_op[] = "finn.custom_op.fpgadataflow.rtl.FINNLoop";
 static int mlo_is_scan(const mlo_node *n) {

@@ -133,12 +133,6 @@ static int mlo_is_rounded(const mlo_inside *in, const char *name, mlo_rounding *
 
 /* ---- views ---------------------------------------------------------------- */
 
-static int mlo_is_one_of(const mlo_node *n, const char *const *ops) {
-    for (; n && *ops; ops++)
-        if (mlo_is(n, *ops)) return 1;
-    return 0;
-}
-
 static int mlo_is_elementwise(const mlo_node *n) { return mlo_has_trait(n, MLO_ELEMENTWISE); }
 static int mlo_is_layout(const mlo_node *n) {
     return mlo_has_trait(n, (mlo_trait)(MLO_RESHAPES | MLO_MOVES));

@@ -43,13 +43,20 @@ static int64_t mlo_constant_products(const mlo_graph *g, const mlo_node *n) {
     return mlo_form_count(&out) * (channels ? mlo_form_count(&w) / channels : 0);
 }
 
+/* A number that a quantizer has rounded (1 / sqrt(D), GELU's 0.5) is a number: what is kept is how tensors are
+ * rounded. */
+static int mlo_scales_number(const mlo_graph *g, const mlo_node *n) {
+    const mlo_form f = mlo_form_of(mlo_has_input(n, 0) ? mlo_value_of(g, n->input[0]) : NULL);
+    return f.rank == 0 || (f.rank == 1 && f.dims[0] == 1);
+}
+
 /* May the node be evaluated now? Shape and Size need only the form of their input. */
 static int mlo_foldable(const mlo_graph *g, const mlo_node *n, const mlo_op *op) {
     if (!op || !op->run || !n->n_output
         || (n->domain && *n->domain && !mlo_eq(n->domain, "ai.onnx")))
         return 0;
-    if (mlo_is(n, "Round") || mlo_is(n, "QuantizeLinear") || mlo_is(n, "DequantizeLinear")
-        || mlo_is(n, "DynamicQuantizeLinear"))
+    if (mlo_is(n, "Round") || mlo_is(n, "QuantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")
+        || (mlo_is(n, "DequantizeLinear") && !mlo_scales_number(g, n)))
         return 0;
     for (size_t i = 0; i < n->n_input; i++) {
         const mlo_value *v = mlo_value_of(g, n->input[i]);

@@ -185,9 +185,9 @@ static mlo_form mlo_weights_form(const mlo_graph *g, const char *name) {
     return mlo_form_of(given ? mlo_value_of(g, n->input[0]) : v);
 }
 
-/* The channels of an image: those of the convolution that reads it, cast, quantized or not; 0: none does, it is no
- * image. */
-static int64_t mlo_open_channels(const mlo_graph *g, const char *input, int depth) {
+/* The channels of an image, of the convolution over so many dimensions that reads it, cast, quantized or not, or of a
+ * sound; 0: none does, it is neither. */
+static int64_t mlo_open_channels(const mlo_graph *g, const char *input, int over, int depth) {
     const mlo_value *v = mlo_value_of(g, input);
     int64_t channels = 0;
     for (size_t i = 0; v && i < v->n_use && depth < 4 && !channels; i++) {
@@ -195,11 +195,12 @@ static int64_t mlo_open_channels(const mlo_graph *g, const char *input, int dept
         const int conv = mlo_is(n, "Conv") || mlo_is(n, "ConvInteger");
         if (conv && mlo_has_input(n, 1) && n->input[0] == input) {
             const mlo_form w = mlo_weights_form(g, n->input[1]);
-            if (w.rank == 4) channels = mlo_times(w.dims[1], mlo_int(n, "group", 1));
+            if (w.rank == over + 2) channels = mlo_times(w.dims[1], mlo_int(n, "group", 1));
         } else if (n->n_output
-            && (mlo_is(n, "Cast") || mlo_is(n, "Identity") || mlo_is(n, "QuantizeLinear")
-                || mlo_is(n, "DequantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")))
-            channels = mlo_open_channels(g, n->output[0], depth + 1);
+            && (mlo_is(n, "Cast") || mlo_is(n, "Identity") || mlo_is(n, "Unsqueeze")
+                || mlo_is(n, "QuantizeLinear") || mlo_is(n, "DequantizeLinear")
+                || mlo_is(n, "DynamicQuantizeLinear")))
+            channels = mlo_open_channels(g, n->output[0], over, depth + 1);
     }
     return channels;
 }
@@ -227,15 +228,30 @@ static mlo_opening mlo_open_said(mlo *m) {
     return o;
 }
 
+enum { MLO_OPEN_SAMPLES = 16000 }; /* of a sound: a second of it, as speech models take it */
+
+/* What an input is, by what reads it, in the order in which names get their sizes: a sound, [batch, samples] or
+ * [batch, 1, samples]; ids, or a mask; others. */
+typedef enum { MLO_OPEN_SOUND, MLO_OPEN_IDS, MLO_OPEN_OTHERS } mlo_opened;
+
+static mlo_opened mlo_open_kind(const mlo_graph *g, const mlo_value_info *input) {
+    const mlo_tensor_type *t = input->type->tensor;
+    const size_t rank = t->shape->n_dim;
+    if (mlo_is_ids(t)) return MLO_OPEN_IDS;
+    return (rank == 2 || rank == 3) && mlo_open_channels(g, input->name, 1, 0) == 1
+        ? MLO_OPEN_SOUND
+        : MLO_OPEN_OTHERS;
+}
+
 /* What dimension d of an input is, where its place or its name tells: of ids and their masks [batch, tokens], of
  * images [batch, channels, side, side], of others the name, or [batch, n, ..] where n is more than one and not
  * open. 0: nothing does, as of a size that follows from others ("n + 1"). */
 static int64_t mlo_open_size(
-    const mlo_tensor_type *t, size_t d, const mlo_opening *o, int64_t channels) {
+    const mlo_tensor_type *t, mlo_opened kind, size_t d, const mlo_opening *o, int64_t channels) {
     const char *name = t->shape->dim[d].param;
-    const int ids = mlo_is_ids(t) && t->shape->n_dim == 2;
     if (strpbrk(name, " +-*/")) return 0;
-    if (ids) return d ? o->tokens : 1;
+    if (kind == MLO_OPEN_SOUND) return d + 1 < t->shape->n_dim ? 1 : MLO_OPEN_SAMPLES;
+    if (kind == MLO_OPEN_IDS && t->shape->n_dim == 2) return d ? o->tokens : 1;
     if (channels > 0 && t->shape->n_dim == 4) return !d ? 1 : d == 1 ? channels : o->side;
     if (strstr(name, "batch")) return 1;
     if (strstr(name, "seq")) return o->tokens;
@@ -247,14 +263,18 @@ static int mlo_bind_open(mlo *m) {
     const mlo_opening o = mlo_open_said(m);
     mlo_text list = { m, NULL, 0, 0 };
     if (!o.tokens || mlo_opt(m, "context")) return mlo_failed(m);
-    for (int pass = 0; pass < 2; pass++) /* ids say what others' names mean */
+    for (int kind = MLO_OPEN_SOUND; kind <= MLO_OPEN_OTHERS;
+        kind++) /* sounds and ids say what others' names mean */
         for (size_t i = 0; i < g->n_input; i++) {
             const mlo_tensor_type *t = g->input[i]->type ? g->input[i]->type->tensor : NULL;
-            const int64_t channels = mlo_open_channels(g, g->input[i]->name, 0);
-            for (size_t d = 0; t && t->shape && d < t->shape->n_dim; d++) {
+            if (!t || !t->shape || mlo_open_kind(g, g->input[i]) != (mlo_opened)kind) continue;
+            const int64_t channels = mlo_open_channels(g, g->input[i]->name, 2, 0);
+            for (size_t d = 0; d < t->shape->n_dim; d++) {
                 const char *name = t->shape->dim[d].param;
-                const int64_t n = name && *name ? mlo_open_size(t, d, &o, channels) : 0;
-                if (!n || (!pass && !mlo_is_ids(t))) continue;
+                const int64_t n = name && *name
+                    ? mlo_open_size(t, (mlo_opened)kind, d, &o, channels)
+                    : 0;
+                if (!n) continue;
                 mlo_printf(&list, "%s'%s' is %lld", list.n ? ", " : "", name, (long long)n);
                 mlo_bind(m, name, n);
             }

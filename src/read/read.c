@@ -452,5 +452,6 @@ static int mlo_read(mlo *m) {
     if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_unbatch(m)
         || mlo_cut_leading(m) || mlo_turn_all(m, g))
         return mlo_failed(m);
-    return m->stale ? mlo_index(m, g) : 0;
+    if (m->stale) MLO_TRY(mlo_index(m, g));
+    return mlo_reaches(m);
 }

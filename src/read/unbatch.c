@@ -295,13 +295,45 @@ static int mlo_lane_first(mlo_lanes *l, mlo_node *n) {
         && !(mlo_is(n, "MaxPool") && n->n_output > 1) && mlo_lane_all(l, n, 0, at);
 }
 
-/* Rows for each index, or the same indices for all of the batch. */
+/* Of whole numbers [B, ..] those of the first of the batch: [1, ..]. */
+static mlo_array *mlo_lane_cut(mlo_lanes *l, const mlo_array *all) {
+    int64_t dims[MLO_MAX_RANK];
+    for (int i = 0; i < all->rank; i++) dims[i] = i ? all->dims[i] : 1;
+    mlo_array *one = mlo_array_new(l->m, MLO_INT64, all->rank, dims);
+    if (one) memcpy(one->data, all->data, (size_t)mlo_array_count(one) * sizeof(int64_t));
+    return one;
+}
+
+/* Constant places [B, ..] in what has the batch in front of `inner` others, each of the batch its own (a pooling's view
+ * of the whole, as it is decomposed): those of the first, [1, ..]. NULL: they are not. */
+static mlo_array *mlo_lane_places(mlo_lanes *l, const char *name, int64_t inner) {
+    const mlo_value *v = mlo_value_of(l->g, name);
+    mlo_array *all = v && v->tensor && v->tensor->data_type == MLO_INT64
+        ? mlo_tensor_load(l->m, v->tensor)
+        : NULL;
+    const int64_t part = all && all->rank && all->dims[0] == l->batch
+        ? mlo_array_count(all) / l->batch
+        : 0;
+    const int64_t *at = all ? (const int64_t *)all->data : NULL;
+    int own = part > 0;
+    for (int64_t e = 0; own && e < l->batch * part; e++)
+        own = at[e] == at[e % part] + e / part * inner && at[e % part] >= 0 && at[e % part] < inner;
+    mlo_array *one = own ? mlo_lane_cut(l, all) : NULL;
+    mlo_array_free(l->m, all);
+    return one;
+}
+
+/* Rows for each index, the same indices for all of the batch, or each of the batch its own rows. */
 static int mlo_lane_gather(mlo_lanes *l, mlo_node *n) {
     const mlo_lane data = mlo_lane_in(l, n, 0), ids = mlo_lane_in(l, n, 1);
     const int rank = mlo_lane_form(l, n, 0).rank, more = mlo_lane_form(l, n, 1).rank;
     const int64_t said = mlo_int(n, "axis", 0);
     const int axis = (int)(said < 0 ? said + rank : said);
-    if ((data.axis >= 0) == (ids.axis >= 0) || data.axis == axis) return 0;
+    if ((data.axis >= 0) == (ids.axis >= 0)) return 0;
+    if (data.axis == axis)
+        return data.outer == 1
+            && mlo_lane_edits(l, n, 1, mlo_lane_places(l, n->input[1], data.inner))
+            && mlo_lane_put(l, n->output[0], axis, 1, 1);
     if (ids.axis >= 0) return mlo_lane_all(l, n, axis + ids.axis, ids);
     return mlo_lane_all(l, n, data.axis + (data.axis > axis ? more - 1 : 0), data);
 }
@@ -318,16 +350,9 @@ static mlo_array *mlo_lane_indices(mlo_lanes *l, const char *name) {
     int same = part > 0;
     for (int64_t e = 0; same && e < l->batch * part; e++)
         same = at[e] == (e % all->dims[all->rank - 1] ? at[e % part] : e / part);
-    if (same) {
-        int64_t dims[MLO_MAX_RANK];
-        for (int i = 0; i < all->rank; i++) dims[i] = i ? all->dims[i] : 1;
-        mlo_array *one = mlo_array_new(l->m, MLO_INT64, all->rank, dims);
-        if (one) memcpy(one->data, at, (size_t)part * sizeof *at);
-        mlo_array_free(l->m, all);
-        return one;
-    }
+    mlo_array *one = same ? mlo_lane_cut(l, all) : NULL;
     mlo_array_free(l->m, all);
-    return NULL;
+    return one;
 }
 
 /* A constant [.., B, .., 1] whose elements say where along that axis they are: 0, of one part. NULL: it is none. */

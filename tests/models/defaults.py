@@ -11,7 +11,6 @@ import tempfile
 import onnx
 import torch
 import transformers as tr
-from optimum.exporters.onnx import onnx_export_from_model
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "defaults")
 ENCODER = dict(vocab_size=60, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, max_position_embeddings=128)
@@ -44,6 +43,7 @@ def stripped(m):
 
 
 def main(names):
+    from optimum.exporters.onnx import onnx_export_from_model
     os.makedirs(HERE, exist_ok=True)
     for name in names or MODELS:
         task, make = MODELS[name]

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Makes exports of tests/models/defaults/ that people make by default and no library makes for them: quantize_static's recipe, sounds and positions whose length is open, a fixed batch.
+
+    python tests/models/of_ort.py [NAME ...]            (pip install torch transformers onnx onnxscript onnxruntime; random weights from seed 0, small sizes)
+
+    qdq-vit          quant_pre_process and quantize_static (QDQ, 7 bits, so that no processor saturates) of a ViT that TorchScript exported: numbers are quantized like tensors
+    sound-wav2vec2   samples [batch, samples], both open
+    counted-roberta  positions that are counted from ids, in a table of 66: 64 tokens at most
+    batch-swin       a batch of 2 by torch.export: its pooling is a view of the whole batch"""
+import os
+import sys
+import tempfile
+import numpy as np
+import onnx
+import torch
+import transformers as tr
+from defaults import HERE, stripped
+
+
+class Only(torch.nn.Module):
+    """One output of a model."""
+    def __init__(self, model, out):
+        super().__init__()
+        self.model, self.out = model, out
+
+    def forward(self, *args): return getattr(self.model(*args), self.out)
+
+
+def exported(model, out, args, names, path, **options):
+    torch.onnx.export(Only(model.eval(), out), args, path, input_names=names, output_names=[out], **options)
+    return path
+
+
+def vit(path):
+    from onnxruntime import quantization as q
+    model = tr.ViTForImageClassification(tr.ViTConfig(hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, image_size=32, patch_size=8, initializer_range=0.2))
+    with tempfile.TemporaryDirectory() as d:
+        exported(model, "logits", (torch.randn(1, 3, 32, 32),), ["pixel_values"], d + "/f.onnx", dynamo=False, opset_version=17)
+        q.quant_pre_process(d + "/f.onnx", d + "/p.onnx")
+        rng = np.random.default_rng(0)
+
+        class Reader(q.CalibrationDataReader):
+            left = [{"pixel_values": rng.standard_normal((1, 3, 32, 32)).astype(np.float32)} for _ in range(8)]
+            def get_next(self): return self.left.pop() if self.left else None
+        q.quantize_static(d + "/p.onnx", path, Reader(), quant_format=q.QuantFormat.QDQ, activation_type=q.QuantType.QInt8, weight_type=q.QuantType.QInt8, reduce_range=True)
+
+
+def wav2vec2(path):
+    model = tr.Wav2Vec2ForCTC(tr.Wav2Vec2Config(vocab_size=12, hidden_size=32, num_hidden_layers=3, num_attention_heads=2, intermediate_size=48, conv_dim=(8, 8, 8), conv_stride=(5, 8, 8), conv_kernel=(10, 8, 8), num_conv_pos_embeddings=8, num_conv_pos_embedding_groups=2, initializer_range=0.2))
+    exported(model, "logits", (torch.randn(1, 4000),), ["input_values"], path, dynamo=False, opset_version=17, dynamic_axes={"input_values": {0: "batch", 1: "samples"}})
+
+
+def roberta(path):
+    model = tr.RobertaForSequenceClassification(tr.RobertaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=3, num_attention_heads=2, intermediate_size=32, max_position_embeddings=66, initializer_range=0.2))
+    ids = torch.randint(2, 60, (1, 12))
+    exported(model, "logits", (ids, torch.ones_like(ids)), ["input_ids", "attention_mask"], path, dynamo=False, opset_version=17, dynamic_axes={n: {0: "batch", 1: "sequence"} for n in ("input_ids", "attention_mask")})
+
+
+def swin(path):
+    model = tr.SwinForImageClassification(tr.SwinConfig(image_size=32, patch_size=4, embed_dim=16, depths=[4], num_heads=[2], window_size=4, mlp_ratio=2, num_labels=7, attn_implementation="eager", initializer_range=0.2))
+    exported(model, "logits", (torch.randn(2, 3, 32, 32),), ["pixel_values"], path, dynamo=True, opset_version=18)
+
+
+MODELS = {"qdq-vit": vit, "sound-wav2vec2": wav2vec2, "counted-roberta": roberta, "batch-swin": swin}
+
+
+def main(names):
+    for name in names or MODELS:
+        torch.manual_seed(0)
+        path = os.path.join(HERE, name + ".onnx")
+        MODELS[name](path)
+        m = stripped(onnx.load(path))
+        del m.metadata_props[:]
+        onnx.save(m, path)
+        for beside in os.listdir(HERE):
+            if beside.startswith(name) and beside.endswith(".data"): os.remove(os.path.join(HERE, beside))
+
+
+if __name__ == "__main__": main(sys.argv[1:])
