@@ -263,27 +263,33 @@ static void cli_tell_context(const cJSON *manifest) {
             200e6 / (last > 0 ? last : 1));
 }
 
+/* What leaves of a frame, where that is more than what the last layer makes of it. */
+static const char *cli_tell_times(const cJSON *manifest) {
+    const cJSON *out = cJSON_GetObjectItemCaseSensitive(manifest, "output");
+    return cli_json_number(out, "times") > 1 ? "; every layer's tokens leave" : "";
+}
+
 static void cli_tell_kernels(const cJSON *manifest) {
     const cJSON *k;
     char most[40];
     double busiest = cli_json_number(manifest, "interval_per_token");
-    fprintf(stderr, "\n  kernel          op            PE  SIMD  multipliers  cycles/token\n");
+    fprintf(stderr, "\n  kernel        op                 PE  SIMD  multipliers  cycles/token\n");
     cJSON_ArrayForEach(k, cJSON_GetObjectItemCaseSensitive(manifest, "kernels")) {
         double interval = cli_json_number(k, "interval");
-        int bar = busiest > 0 ? (int)(interval / busiest * 20 + 0.5) : 0;
-        fprintf(stderr, "  %-15s %-11s %4.0f  %4.0f  %11.0f  %12.0f  %.*s\n",
+        int bar = busiest > 0 ? (int)(interval / busiest * 8 + 0.5) : 0;
+        fprintf(stderr, "  %-13s %-16s %4.0f  %4.0f  %11.0f  %12.0f  %.*s\n",
             cli_json_text(k, "name"), cli_json_text(k, "op"), cli_json_number(k, "pe"),
             cli_json_number(k, "simd"), cli_json_number(k, "multipliers"), interval, bar,
-            "####################");
+            "########");
     }
-    fprintf(stderr, "  %-15s %-11s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "",
+    fprintf(stderr, "  %-13s %-16s %4s  %4s  %11.0f  %12.0f\n\n", "", "", "", "",
         cli_json_number(manifest, "multipliers"), busiest);
     if (cJSON_HasObjectItem(manifest, "slots"))
         cli_tell_context(manifest);
     else
-        fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight\n",
+        fprintf(stderr, "  frames      %.0f tokens of %.0f channels; %.0f in flight%s\n",
             cli_json_number(manifest, "tokens"), cli_json_number(manifest, "channels"),
-            cli_json_number(manifest, "frames_in_flight"));
+            cli_json_number(manifest, "frames_in_flight"), cli_tell_times(manifest));
     if (cJSON_IsNumber(cJSON_GetObjectItemCaseSensitive(manifest, "predicted_cycles")))
         cli_tell_predicted(manifest);
     const cJSON *blocks = cJSON_GetObjectItemCaseSensitive(manifest, "row_blocks");

@@ -475,8 +475,10 @@ def check_compile():
     t.case("compile: the summary", "" if all(w in p.stderr.decode() for w in ("mvu_0", "2 iterations", "Next: %s sim" % t.mlo, "cosine")) else p.stderr.decode() or "it says nothing")
     rows = re.findall(r"^  (\S+) +\w+ +\d+ +\d+ +\d+ +(\d+) +(#*)$", p.stderr.decode(), re.M)
     most = max(int(cycles) for _, cycles, _ in rows)
-    wrong = [name for name, cycles, bar in rows if len(bar) != int(20 * int(cycles) / most + 0.5)]
-    t.case("compile: a bar for each kernel, 20 long for the busiest", "" if len(rows) > 5 and not wrong else str(wrong or rows))
+    wrong = [name for name, cycles, bar in rows if len(bar) != int(8 * int(cycles) / most + 0.5)]
+    t.case("compile: a bar for each kernel, 8 long for the busiest", "" if len(rows) > 5 and not wrong else str(wrong or rows))
+    wide = max(len(line) for line in p.stderr.decode().split("\n") if re.match(r"^  (kernel|\S+_\d+) ", line))
+    t.case("compile: its table is 80 columns wide at most", "" if 60 < wide <= 80 else str(wide))
     first = t.tree(out)
     t.good("compile", BERT, "--pe", "8", "--simd", "8", "-o", out)
     t.case("compile again, same bytes", "" if t.tree(out) == first else "differs")
