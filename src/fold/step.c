@@ -85,26 +85,41 @@ static int mlo_step_serves(const mlo_step_wish *w, const mlo_plan *a, const mlo_
     return mlo_step_cost(a) < mlo_step_cost(b);
 }
 
-/* From cheap to fast. *found: a plan is within the limits, and none that was seen serves better. */
+/* The best of some plans that is within the limits; each that is looked at leaves the list. *found: there is one. */
+static int mlo_step_best(const mlo_space *s, const mlo_step_wish *w, mlo_plan *plans, size_t n,
+    mlo_plan *best, int *found) {
+    while (n && !*found) {
+        size_t first = 0;
+        for (size_t k = 1; k < n; k++)
+            if (mlo_step_serves(w, &plans[k], &plans[first])) first = k;
+        MLO_TRY(mlo_step_fits(s, w, &plans[first], found));
+        *best = plans[first];
+        memmove(plans + first, plans + first + 1, (--n - first) * sizeof *plans);
+    }
+    return 0;
+}
+
+/* From cheap to fast. *found: a plan is within the limits, and none that was seen serves better. (Whether one fits may
+ * take longer to tell than its step.) */
 static int mlo_step_walk(const mlo_space *s, const mlo_step_wish *w, mlo_plan *best, int *found) {
-    mlo_plan plan;
-    int fits = 1;
+    mlo_plan plan, *plans = NULL;
+    size_t n = 0;
     double worth = 1;
     *found = 0;
     memset(&plan, 0, sizeof plan);
     for (int i = 0; i < s->c->n_element; i++)
         if (s->menu[i].n) worth = fmax(worth, (double)s->menu[i].item[s->menu[i].n - 1].interval);
-    for (int first = 1; worth > 1e-3; worth *= MLO_STEP_FINER, first = 0) {
+    for (int first = 1; worth > 1e-3 && !*found; worth *= MLO_STEP_FINER, first = 0) {
         if (!mlo_step_choose(s, worth, &plan) && !first) continue;
-        if (mlo_step_predict(s, &plan) || mlo_step_fits(s, w, &plan, &fits))
-            return mlo_failed(s->m);
-        if (fits && (!*found || mlo_step_serves(w, &plan, best))) {
-            *best = plan;
-            *found = 1;
+        if (mlo_step_predict(s, &plan)) return mlo_failed(s->m);
+        if (plan.cycles > w->target) {
+            if (!MLO_PUSH(s->m, plans, n, plan)) return mlo_failed(s->m);
+            continue;
         }
-        if (*found && w->target && best->cycles <= w->target) break;
+        *best = plan;
+        if (mlo_step_fits(s, w, best, found)) return mlo_failed(s->m);
     }
-    return 0;
+    return mlo_step_best(s, w, plans, n, best, found);
 }
 
 /* Makes all kernels as cheap as a step of so many cycles allows, the dearest first. */
@@ -142,12 +157,13 @@ static int mlo_step_up(
             other.item[i] = k;
             mlo_plan_sum(s, &other);
             if (other.price.multipliers > w->within.multipliers) continue;
-            if (mlo_step_predict(s, &other) || mlo_step_fits(s, w, &other, &fits))
-                return mlo_failed(s->m);
+            if (mlo_step_predict(s, &other)) return mlo_failed(s->m);
             const double costs = (double)(mlo_step_price(&other.price)
                 - mlo_step_price(&plan->price));
             const double gains = (double)(plan->cycles - other.cycles) / fmax(1, costs);
-            if (!fits || gains <= most) continue;
+            if (gains <= most) continue;
+            if (mlo_step_fits(s, w, &other, &fits)) return mlo_failed(s->m);
+            if (!fits) continue;
             most = gains;
             *best = other;
             *found = 1;
