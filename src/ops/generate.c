@@ -37,25 +37,39 @@ typedef struct {
 
 /* ---- the model ------------------------------------------------------------ */
 
-/* How many rows the table has that a value indexes, directly or behind nodes that keep its
- * elements, or as metadata say; 0 when it is no index. */
-static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
-    int64_t rows = 0;
-    for (size_t i = 0; i < g->n_node && !rows && depth < 8; i++) {
-        const mlo_node *n = g->node[i];
-        const int reads = n->n_input && n->input[0] == name;
-        const char *said = reads ? mlo_meta_get(n->meta, n->n_meta, mlo_key_rows) : NULL;
-        if (said)
-            rows = strtoll(said, NULL, 10);
-        else if (mlo_is(n, "Gather") && n->input[1] == name) {
-            mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
-            int64_t axis = mlo_int(n, "axis", 0);
-            if (f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0) rows = f.dims[axis];
-        } else if (reads
-            && (mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")))
-            rows = mlo_rows_indexed(g, n->output[0], depth + 1);
+static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth);
+
+/* How many rows the table has that a node makes of a value an index of, as metadata say, or behind nodes that keep
+ * elements, all of them or some; 0: none. */
+static int64_t mlo_rows_behind(const mlo_graph *g, const mlo_node *n, const char *name, int depth) {
+    const int reads = n->n_input && n->input[0] == name;
+    const char *said = reads ? mlo_meta_get(n->meta, n->n_meta, mlo_key_rows) : NULL;
+    int64_t least = 0;
+    if (said) return strtoll(said, NULL, 10);
+    if (mlo_is(n, "Gather") && n->n_input > 1 && n->input[1] == name) {
+        const mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
+        const int64_t axis = mlo_int(n, "axis", 0);
+        return f.rank > 0 && axis >= 0 && axis < f.rank && f.dims[axis] > 0 ? f.dims[axis] : 0;
     }
-    return rows;
+    if (!reads
+        || !(mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")
+            || mlo_is(n, "Gather") || mlo_is(n, "Slice") || mlo_is(n, "Split")))
+        return 0;
+    for (size_t k = 0; k < n->n_output; k++) {
+        const int64_t rows = mlo_rows_indexed(g, n->output[k], depth + 1);
+        if (rows > 0 && (!least || rows < least)) least = rows;
+    }
+    return least;
+}
+
+/* How many rows all tables have that a value indexes; 0 when it is no index. */
+static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
+    int64_t least = 0;
+    for (size_t i = 0; i < g->n_node && depth < 8; i++) {
+        const int64_t rows = mlo_rows_behind(g, g->node[i], name, depth);
+        if (rows > 0 && (!least || rows < least)) least = rows;
+    }
+    return least;
 }
 
 /* Ones, or a count from 0, for an input beside the ids. */

@@ -244,8 +244,9 @@ static mlo_opened mlo_open_kind(const mlo_graph *g, const mlo_value_info *input)
 }
 
 /* What dimension d of an input is, where its place or its name tells: of ids and their masks [batch, tokens], of
- * images [batch, channels, side, side], of others the name, or [batch, n, ..] where n is more than one and not
- * open. 0: nothing does, as of a size that follows from others ("n + 1"). */
+ * images [batch, channels, side, side], of others the name, of hidden states [batch, tokens, C], C known, their
+ * place; or [batch, n, ..] where n is more than one and not open. 0: nothing does, as of a size that follows from
+ * others ("n + 1"). */
 static int64_t mlo_open_size(
     const mlo_tensor_type *t, mlo_opened kind, size_t d, const mlo_opening *o, int64_t channels) {
     const char *name = t->shape->dim[d].param;
@@ -255,6 +256,7 @@ static int64_t mlo_open_size(
     if (channels > 0 && t->shape->n_dim == 4) return !d ? 1 : d == 1 ? channels : o->side;
     if (strstr(name, "batch")) return 1;
     if (strstr(name, "seq")) return o->tokens;
+    if (t->shape->n_dim == 3 && t->shape->dim[2].value > 1) return d ? o->tokens : 1;
     return !d && t->shape->n_dim > 2 && t->shape->dim[1].value > 1 ? 1 : 0;
 }
 /* (Of a context all that is open is bound already.) */

@@ -4,6 +4,7 @@
 
     python tests/models/of_ort.py [NAME ...]            (pip install torch transformers onnx onnxscript onnxruntime; random weights from seed 0, small sizes)
 
+    columns-tab      categories, each column with a table of its own
     qdq-vit          quant_pre_process and quantize_static (QDQ, 7 bits, so that no processor saturates) of a ViT that TorchScript exported: numbers are quantized like tensors
     sound-wav2vec2   samples [batch, samples], both open
     counted-roberta  positions that are counted from ids, in a table of 66: 64 tokens at most
@@ -62,7 +63,22 @@ def swin(path):
     exported(model, "logits", (torch.randn(2, 3, 32, 32),), ["pixel_values"], path, dynamo=True, opset_version=18)
 
 
-MODELS = {"qdq-vit": vit, "sound-wav2vec2": wav2vec2, "counted-roberta": roberta, "batch-swin": swin}
+class Columns(torch.nn.Module):
+    """A TabTransformer: a table of rows for each column of categories, the columns are the tokens."""
+    def __init__(self, tables=(7, 3, 5, 4)):
+        super().__init__()
+        self.tables = torch.nn.ModuleList(torch.nn.Embedding(n, 16) for n in tables)
+        self.encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(16, 2, 32, activation="gelu", batch_first=True, norm_first=True), 3, enable_nested_tensor=False)
+        self.out = torch.nn.Linear(16, 2)
+
+    def forward(self, x): return self.out(self.encoder(torch.stack([table(x[:, k]) for k, table in enumerate(self.tables)], 1)).mean(1))
+
+
+def columns(path):
+    torch.onnx.export(Columns().eval(), (torch.ones(1, 4, dtype=torch.int64),), path, input_names=["categories"], output_names=["logits"], dynamo=False, opset_version=17)
+
+
+MODELS = {"columns-tab": columns, "qdq-vit": vit, "sound-wav2vec2": wav2vec2, "counted-roberta": roberta, "batch-swin": swin}
 
 
 def main(names):
