@@ -97,17 +97,26 @@ module mlo_requantize #(
                         high2 <= high1 * other1;
                     end
                     assign whole = {high2 + {{(WIDE - 18){low2[OTHER+17]}}, low2[OTHER+17:17]}, low2[16:0]};
-                end else begin : four       // the other operand in two, too
+                end else begin : four       // both in two: wide1 is acc1, other1 is m1
+                    // No two of the four blocks read one register, so each can have its operands near it, wherever
+                    // it is: the cross products have copies. (Enabled otherwise, or tools would make them one again.)
+                    reg  signed [ABITS-1:0]       acc_cross1;
+                    reg  signed [MBITS-1:0]       m_cross1;
+                    always @(posedge clk) if (moves) {acc_cross1, m_cross1} <= {in_acc, in_m};
                     wire signed [17:0]            other_low1  = {1'b0, other1[16:0]};
                     wire signed [OTHER-18:0]      other_high1 = other1[OTHER-1:17];
+                    wire signed [17:0]            acc_low1    = {1'b0, acc_cross1[16:0]};
+                    wire signed [ABITS-18:0]      acc_high1   = acc_cross1[ABITS-1:17];
+                    wire signed [17:0]            m_low1      = {1'b0, m_cross1[16:0]};
+                    wire signed [MBITS-18:0]      m_high1     = m_cross1[MBITS-1:17];
                     reg  signed [35:0]            low2;         // never negative
                     reg  signed [WIDE:0]          cross2;
                     reg  signed [OTHER:0]         other_cross2;
                     reg  signed [WIDE+OTHER-35:0] high2;
                     always @(posedge clk) if (moves && enter[1]) begin
                         low2         <= low1 * other_low1;
-                        cross2       <= high1 * other_low1;
-                        other_cross2 <= low1 * other_high1;
+                        cross2       <= acc_high1 * m_low1;
+                        other_cross2 <= acc_low1 * m_high1;
                         high2        <= high1 * other_high1;
                     end
                     wire signed [WIDE+OTHER-18:0] ends = {high2, low2[33:17]};
@@ -224,6 +233,12 @@ module mlo_requantize #(
         if (f_ok5)   assert (f_out5 == f_y5);
         if (f_ok6)   assert (out_y  == f_y6);
     end
+    generate
+        if (SHIFT == 0 && DEEP != 0 && ABITS > DSP && MBITS > DSP) begin : f_four
+            always @(*) if (f_in[0] && valid[0])
+                assert ({multiplier.halves.four.acc_cross1, multiplier.halves.four.m_cross1} == {acc1, multiplier.m1});
+        end
+    endgenerate
     reg           f_past = 1'b0, f_hold;
     reg [YBITS:0] f_last;
     always @(posedge clk) begin                     // en low: nothing moves
