@@ -214,6 +214,11 @@ static void mlo_area_requantize(
     /* the halves of the product, added */
     if (halves) a->lut += product - 17;
     a->ff += mult + product + (halves ? other + 1 : 0) + (deep ? product + 6 : 0);
+    /* in four: two more products, added, and the cross products have operands of their own */
+    if (halves && other > 27) {
+        a->lut += product - 5;
+        a->ff += acc + product + 1;
+    }
     a->dsp += halves ? mlo_product_dsps(18, other) + mlo_product_dsps(product - other - 17, other)
                      : mlo_product_dsps(acc, mult);
 }
