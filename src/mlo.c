@@ -250,10 +250,10 @@
 
 /* show: for people */
 #include "show/view.c"              /* what there is to show: loops, scopes, the core */
-#include "show/sketch.c"            /* a graph as vertices with a few words */
+#include "show/figure.c"            /* a graph as vertices with a few words */
 #include "show/cuts.c"              /* the plan of a build of C */
 #include "show/text.c"              /* for terminals; for Graphviz */
-#include "show/picture.c"           /* a sketch laid out in layers, as SVG */
+#include "show/picture.c"           /* a figure laid out in layers, as SVG */
 #include "show/page.c"              /* pieces of a page */
 #include "show/chart.c"             /* roofline, timeline, run */
 #include "show/arena.c"             /* an arena's bytes over time */

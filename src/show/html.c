@@ -173,7 +173,7 @@ enum {
 
 /* A drawing under a heading, as wide as it needs to be read; what stands beside it goes below when
  * there is no room. */
-static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *t) {
+static int mlo_html_drawing(const mlo_figure *s, const char *heading, mlo_text *t) {
     mlo_picture p;
     const char *id = mlo_format(s->v->m, "drawn-%zu", t->n); /* the only one that begins here */
     MLO_TRY(mlo_picture_make(s, &p));
@@ -204,8 +204,8 @@ static int mlo_html_drawing(const mlo_sketch *s, const char *heading, mlo_text *
 }
 
 static int mlo_html_loop(const mlo_view *v, const mlo_view_loop *l, mlo_text *t) {
-    mlo_sketch s;
-    MLO_TRY(mlo_sketch_make(v, l, &s));
+    mlo_figure s;
+    MLO_TRY(mlo_figure_make(v, l, &s));
     mlo_html_escaped(t, "<section><h2>", l->name, "");
     if (l->iterations >= 0)
         mlo_printf(t, ": %lld iteration%s", (long long)l->iterations, mlo_plural(l->iterations));
@@ -226,9 +226,9 @@ static int mlo_html_loop(const mlo_view *v, const mlo_view_loop *l, mlo_text *t)
 /* The model around the loops, drawn; and counted by scope. */
 static int mlo_html_whole(const mlo_view *v, mlo_text *t) {
     mlo_view_groups groups;
-    mlo_sketch s;
+    mlo_figure s;
     MLO_TRY(mlo_view_grouped(v, &groups));
-    MLO_TRY(mlo_sketch_make(v, NULL, &s));
+    MLO_TRY(mlo_figure_make(v, NULL, &s));
     mlo_printf(t, "<section><h2>%s</h2><div class=two>",
         v->n_loops ? "Around the loop" : "The whole model");
     MLO_TRY(mlo_html_drawing(&s, "Graph", t));
@@ -412,11 +412,11 @@ static void mlo_svg_style(mlo_text *t) {
 static int mlo_show_svg(const mlo_view *v, mlo_text *t) {
     static const char root[] = " xmlns='http://www.w3.org/2000/svg'";
     const mlo_view_loop *most = NULL;
-    mlo_sketch s;
+    mlo_figure s;
     mlo_picture p;
     for (size_t i = 0; i < v->n_loops; i++)
         if (!most || v->loop[i].body->n_node > most->body->n_node) most = &v->loop[i];
-    MLO_TRY(mlo_sketch_make(v, most, &s));
+    MLO_TRY(mlo_figure_make(v, most, &s));
     MLO_TRY(mlo_picture_make(&s, &p));
     if (mlo_picture_none(&p))
         mlo_printf(t, "<svg%s width='560' height='30'><text x='8' y='20'>%s</text></svg>", root,

@@ -1,6 +1,6 @@
-/* show, picture: a sketch laid out in layers, as SVG.
+/* show, picture: a figure laid out in layers, as SVG.
  *
- * in:  an mlo_sketch.
+ * in:  an mlo_figure.
  * out: <svg> text, XML as well as HTML; colours come from the classes of its page.
  *
  * The four classic steps (Sugiyama): each vertex gets the rank of its longest path. A value that
@@ -52,7 +52,7 @@ typedef struct {
 } mlo_strand;
 
 typedef struct {
-    const mlo_sketch *s;
+    const mlo_figure *s;
     mlo *m;
     mlo_spot *spot;
     size_t n_spot;
@@ -93,7 +93,7 @@ static int mlo_picture_strand(mlo_picture *p, int up, int down, int arrow) {
 
 /* Longest paths; then what only comes in moves down to just above its first reader. */
 static int mlo_picture_ranks(mlo_picture *p) {
-    const mlo_sketch *s = p->s;
+    const mlo_figure *s = p->s;
     for (size_t i = 0; i < s->n_vertex; i++) {
         int spot = mlo_picture_spot(p, (int)i, 0), lines = 0;
         if (spot < 0) return mlo_failed(p->m);
@@ -120,7 +120,7 @@ static int mlo_picture_ranks(mlo_picture *p) {
 
 /* One chain of bends for each value; every arrow hangs on its value's chain. */
 static int mlo_picture_chains(mlo_picture *p) {
-    const mlo_sketch *s = p->s;
+    const mlo_figure *s = p->s;
     mlo_map chain = { NULL, 0, 0 }; /* value -> the spot it has been drawn to, plus 1 */
     int *before = MLO_NEW_N(p->m, int, MLO_SPOTS_MOST); /* of a bend: the spot above it */
     if (!before) return mlo_failed(p->m);
@@ -444,8 +444,8 @@ static void mlo_svg_feedback(const mlo_picture *p, mlo_text *t) {
     }
 }
 
-/* Lays the sketch out. p->width is 0 where there is nothing to draw, or too much. */
-static int mlo_picture_make(const mlo_sketch *s, mlo_picture *p) {
+/* Lays the figure out. p->width is 0 where there is nothing to draw, or too much. */
+static int mlo_picture_make(const mlo_figure *s, mlo_picture *p) {
     memset(p, 0, sizeof *p);
     p->s = s;
     p->m = s->v->m;
@@ -471,7 +471,7 @@ static const char *mlo_picture_none(const mlo_picture *p) {
 
 /* The drawing itself, between an <svg> and its end. */
 static void mlo_picture_shapes(const mlo_picture *p, mlo_text *t) {
-    const mlo_sketch *s = p->s;
+    const mlo_figure *s = p->s;
     for (size_t i = 0; i < p->n_strand; i++) mlo_svg_strand(p, (int)i, t);
     mlo_svg_feedback(p, t);
     for (size_t i = 0; i < s->n_vertex; i++) mlo_svg_shape(p, (int)i, t);

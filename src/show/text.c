@@ -614,13 +614,13 @@ static const char *mlo_dot_fill(const mlo_vertex *x) {
     return "#ffffff";
 }
 
-/* The names of vertices: g<which sketch>v<which vertex>. A loop stands for itself by its body's
+/* The names of vertices: g<which figure>v<which vertex>. A loop stands for itself by its body's
  * vertices. */
 typedef struct {
     const mlo_view *v;
     mlo_text *t;
-    mlo_sketch *body;
-    mlo_sketch whole;
+    mlo_figure *body;
+    mlo_figure whole;
 } mlo_dot;
 
 static size_t mlo_dot_loop(const mlo_dot *d, const mlo_vertex *x) {
@@ -632,7 +632,7 @@ static size_t mlo_dot_loop(const mlo_dot *d, const mlo_vertex *x) {
 /* The vertex of a body that stands for a value going in (or coming out); its first vertex when
  * there is none such. */
 static int mlo_dot_inner(
-    const mlo_sketch *s, mlo_sketch_kind kind, int port, const mlo_value *value) {
+    const mlo_figure *s, mlo_figure_kind kind, int port, const mlo_value *value) {
     for (size_t i = 0; i < s->n_vertex; i++) {
         const mlo_vertex *x = &s->vertex[i];
         if (kind == MLO_SKETCH_OUTSIDE ? x->kind == kind && x->value == value
@@ -642,13 +642,13 @@ static int mlo_dot_inner(
     return 0;
 }
 
-static void mlo_dot_end(const mlo_dot *d, const mlo_sketch *s, size_t which, int vertex, int slot,
+static void mlo_dot_end(const mlo_dot *d, const mlo_figure *s, size_t which, int vertex, int slot,
     const mlo_value *value, int is_from, char *to, size_t size) {
     const mlo_vertex *x = &s->vertex[vertex];
     size_t loop = mlo_dot_loop(d, x);
     if (loop) {
         const mlo_view_loop *l = &d->v->loop[loop - 1];
-        mlo_sketch_kind kind = is_from        ? MLO_SKETCH_OUTPUT
+        mlo_figure_kind kind = is_from        ? MLO_SKETCH_OUTPUT
             : (size_t)slot < l->node->n_input ? MLO_SKETCH_INPUT
                                               : MLO_SKETCH_OUTSIDE;
         snprintf(to, size, "g%zuv%d", loop, mlo_dot_inner(&d->body[loop - 1], kind, slot, value));
@@ -656,7 +656,7 @@ static void mlo_dot_end(const mlo_dot *d, const mlo_sketch *s, size_t which, int
         snprintf(to, size, "g%zuv%d", which, vertex);
 }
 
-static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which);
+static void mlo_dot_vertices(mlo_dot *d, const mlo_figure *s, size_t which);
 
 static void mlo_dot_cluster(mlo_dot *d, size_t loop) {
     const mlo_view_loop *l = &d->v->loop[loop - 1];
@@ -671,7 +671,7 @@ static void mlo_dot_cluster(mlo_dot *d, size_t loop) {
     mlo_puts(d->t, "}\n");
 }
 
-static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which) {
+static void mlo_dot_vertices(mlo_dot *d, const mlo_figure *s, size_t which) {
     for (size_t i = 0; i < s->n_vertex; i++) {
         const mlo_vertex *x = &s->vertex[i];
         size_t loop = mlo_dot_loop(d, x);
@@ -690,7 +690,7 @@ static void mlo_dot_vertices(mlo_dot *d, const mlo_sketch *s, size_t which) {
     }
 }
 
-static void mlo_dot_arrows(mlo_dot *d, const mlo_sketch *s, size_t which) {
+static void mlo_dot_arrows(mlo_dot *d, const mlo_figure *s, size_t which) {
     char from[64], to[64];
     for (size_t i = 0; i < s->n_arrow; i++) {
         const mlo_arrow *a = &s->arrow[i];
@@ -713,9 +713,9 @@ static int mlo_show_dot(const mlo_view *v, mlo_text *t) {
     memset(&d, 0, sizeof d);
     d.v = v;
     d.t = t;
-    d.body = MLO_NEW_N(v->m, mlo_sketch, v->n_loops + 1);
-    if (!d.body || mlo_sketch_make(v, NULL, &d.whole)) return mlo_failed(v->m);
-    for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_sketch_make(v, &v->loop[i], &d.body[i]));
+    d.body = MLO_NEW_N(v->m, mlo_figure, v->n_loops + 1);
+    if (!d.body || mlo_figure_make(v, NULL, &d.whole)) return mlo_failed(v->m);
+    for (size_t i = 0; i < v->n_loops; i++) MLO_TRY(mlo_figure_make(v, &v->loop[i], &d.body[i]));
     mlo_puts(t,
         "digraph mlo {\ngraph [fontname=\"Helvetica\", fontsize=11, labeljust=l];\nnode "
         "[fontname=\"Helvetica\", fontsize=10, shape=box, style=\"rounded,filled\", "

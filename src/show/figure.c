@@ -1,8 +1,8 @@
-/* show, sketch: a graph as it is drawn: vertices with a few words each, edges with the values that
+/* show, figure: a graph as it is drawn: vertices with a few words each, edges with the values that
  * flow.
  *
  * in:  a graph of the model, or a loop's body.
- * out: an mlo_sketch, from which DOT and SVG are printed.
+ * out: an mlo_figure, from which DOT and SVG are printed.
  *
  * invariant: only what depends on an input is drawn; the vertex that reads parameters says how
  *     many. An edge goes from a vertex to one of larger number, so the numbers are a topological
@@ -15,11 +15,11 @@ typedef enum {
     MLO_SKETCH_OUTSIDE,
     MLO_SKETCH_NODE,
     MLO_SKETCH_OUTPUT
-} mlo_sketch_kind;
+} mlo_figure_kind;
 
 typedef struct {
     /* port: which input or output of the graph */
-    mlo_sketch_kind kind;
+    mlo_figure_kind kind;
     int port;
     /* a node, or the value that comes or goes */
     mlo_node *node;
@@ -50,7 +50,7 @@ typedef struct {
     size_t n_arrow;
     mlo_map at; /* value -> the vertex it comes from, plus 1 */
     size_t hidden; /* nodes that only prepare parameters */
-} mlo_sketch;
+} mlo_figure;
 
 /* What a kernel does, and what looks like it. */
 static const char *mlo_kernel_look(const mlo_kernel *k) {
@@ -66,7 +66,7 @@ static const char *mlo_kernel_look(const mlo_kernel *k) {
     }
 }
 
-static const char *mlo_sketch_look(const mlo_node *n) {
+static const char *mlo_figure_look(const mlo_node *n) {
     static const struct {
         const char *look;
         const char *ops;
@@ -92,7 +92,7 @@ static const char *mlo_sketch_look(const mlo_node *n) {
     return "other";
 }
 
-static mlo_vertex *mlo_sketch_vertex(mlo_sketch *s, mlo_sketch_kind kind, const char *look) {
+static mlo_vertex *mlo_figure_vertex(mlo_figure *s, mlo_figure_kind kind, const char *look) {
     mlo_vertex x;
     memset(&x, 0, sizeof x);
     x.kind = kind;
@@ -103,9 +103,9 @@ static mlo_vertex *mlo_sketch_vertex(mlo_sketch *s, mlo_sketch_kind kind, const 
 }
 
 /* A value that comes into the graph: an input, or one captured from around it. */
-static int mlo_sketch_source(
-    mlo_sketch *s, mlo_sketch_kind kind, mlo_value *value, int port, const char *what) {
-    mlo_vertex *x = mlo_sketch_vertex(s, kind, "io");
+static int mlo_figure_source(
+    mlo_figure *s, mlo_figure_kind kind, mlo_value *value, int port, const char *what) {
+    mlo_vertex *x = mlo_figure_vertex(s, kind, "io");
     if (!x) return mlo_failed(s->v->m);
     x->value = value;
     x->port = port;
@@ -114,11 +114,11 @@ static int mlo_sketch_source(
     return mlo_map_put(s->v->m, &s->at, value, (void *)(uintptr_t)s->n_vertex);
 }
 
-static int mlo_sketch_inputs(mlo_sketch *s) {
+static int mlo_figure_inputs(mlo_figure *s) {
     for (size_t i = 0; i < s->g->n_input; i++) {
         mlo_value *x = mlo_value_of(s->g, s->g->input[i]->name);
         if (!mlo_view_lives(s->v, x) || x->graph != s->g) continue;
-        MLO_TRY(mlo_sketch_source(s, MLO_SKETCH_INPUT, x, (int)i,
+        MLO_TRY(mlo_figure_source(s, MLO_SKETCH_INPUT, x, (int)i,
             !s->loop                  ? "input"
                 : i < s->loop->states ? "carried"
                                       : "per iteration"));
@@ -129,25 +129,25 @@ static int mlo_sketch_inputs(mlo_sketch *s) {
 /* ---- nodes ---------------------------------------------------------------- */
 
 typedef struct {
-    mlo_sketch *s;
+    mlo_figure *s;
     int params; /* parameters that the node reads */
     int first; /* the arrow with which the node's begin */
-} mlo_sketch_reads;
+} mlo_figure_reads;
 
 /* First pass over what a node reads: captured values become vertices, parameters are counted. */
-static void mlo_sketch_see(void *user, size_t slot, mlo_value *x) {
-    mlo_sketch_reads *r = (mlo_sketch_reads *)user;
+static void mlo_figure_see(void *user, size_t slot, mlo_value *x) {
+    mlo_figure_reads *r = (mlo_figure_reads *)user;
     (void)slot;
     if (!mlo_view_lives(r->s->v, x)) {
         r->params += x->graph == r->s->g && r->s->loop && (x->is_input || x->producer);
         return;
     }
     if (!mlo_map_get(&r->s->at, x))
-        mlo_sketch_source(
+        mlo_figure_source(
             r->s, MLO_SKETCH_OUTSIDE, x, 0, r->s->loop ? "the same in all iterations" : "");
 }
 
-static int64_t mlo_sketch_fifo(const mlo_sketch *s, const mlo_node *n, size_t slot) {
+static int64_t mlo_figure_fifo(const mlo_figure *s, const mlo_node *n, size_t slot) {
     const mlo_element *e = mlo_view_element(s->v, n);
     const mlo_core *c = s->v->hw;
     for (int k = 0; e && k < c->n_edge; k++) {
@@ -159,20 +159,20 @@ static int64_t mlo_sketch_fifo(const mlo_sketch *s, const mlo_node *n, size_t sl
 }
 
 /* Second pass: the arrows. Where a subgraph reads one value twice, one is enough. */
-static void mlo_sketch_link(void *user, size_t slot, mlo_value *x) {
-    mlo_sketch_reads *r = (mlo_sketch_reads *)user;
-    mlo_sketch *s = r->s;
+static void mlo_figure_link(void *user, size_t slot, mlo_value *x) {
+    mlo_figure_reads *r = (mlo_figure_reads *)user;
+    mlo_figure *s = r->s;
     int to = (int)s->n_vertex - 1, from = (int)(uintptr_t)mlo_map_get(&s->at, x) - 1;
     mlo_node *n = s->vertex[to].node;
     if (s->v->m->error.code || from < 0 || !mlo_view_lives(s->v, x)) return;
     for (size_t k = (size_t)r->first; k < s->n_arrow && slot >= n->n_input; k++)
         if (s->arrow[k].value == x) return;
     mlo_arrow a = { from, x->producer && x->graph == s->g ? x->output : 0, to, (int)slot, x,
-        mlo_sketch_fifo(s, n, slot) };
+        mlo_figure_fifo(s, n, slot) };
     MLO_PUSH(s->v->m, s->arrow, s->n_arrow, a);
 }
 
-static void mlo_sketch_kernel_words(const mlo_sketch *s, mlo_vertex *x) {
+static void mlo_figure_kernel_words(const mlo_figure *s, mlo_vertex *x) {
     mlo *m = s->v->m;
     const mlo_element *e = mlo_view_element(s->v, x->node);
     x->line[0] = mlo_format(m, "%s  %s", mlo_view_kernel(x->node), x->node->op);
@@ -186,12 +186,12 @@ static void mlo_sketch_kernel_words(const mlo_sketch *s, mlo_vertex *x) {
             m, "%lld channels, PE %d", (long long)e->unit.out.channels, e->unit.pe);
 }
 
-static void mlo_sketch_node_words(const mlo_sketch *s, mlo_vertex *x, int params) {
+static void mlo_figure_node_words(const mlo_figure *s, mlo_vertex *x, int params) {
     mlo *m = s->v->m;
     const mlo_view_loop *l = mlo_view_loop_at(s->v, x->node);
     const char *tail = mlo_view_tail(s->loop ? s->loop->scope : "", mlo_view_scope(x->node));
     if (mlo_view_kernel(x->node)) {
-        mlo_sketch_kernel_words(s, x);
+        mlo_figure_kernel_words(s, x);
         return;
     }
     x->line[0] = mlo_view_op(m, x->node);
@@ -206,16 +206,16 @@ static void mlo_sketch_node_words(const mlo_sketch *s, mlo_vertex *x, int params
         x->line[2] = mlo_format(m, "%d parameter%s", params, mlo_plural(params));
 }
 
-static int mlo_sketch_node(mlo_sketch *s, mlo_node *n) {
-    mlo_sketch_reads r = { s, 0, (int)s->n_arrow };
-    mlo_reads(s->g, n, mlo_sketch_see, &r);
+static int mlo_figure_node(mlo_figure *s, mlo_node *n) {
+    mlo_figure_reads r = { s, 0, (int)s->n_arrow };
+    mlo_reads(s->g, n, mlo_figure_see, &r);
     mlo_vertex *x = s->v->m->error.code ? NULL
-                                        : mlo_sketch_vertex(s, MLO_SKETCH_NODE, mlo_sketch_look(n));
+                                        : mlo_figure_vertex(s, MLO_SKETCH_NODE, mlo_figure_look(n));
     if (!x) return mlo_failed(s->v->m);
     x->node = n;
     x->instance = mlo_view_instance(n);
-    mlo_sketch_node_words(s, x, r.params);
-    mlo_reads(s->g, n, mlo_sketch_link, &r);
+    mlo_figure_node_words(s, x, r.params);
+    mlo_reads(s->g, n, mlo_figure_link, &r);
     for (size_t k = 0; k < n->n_output; k++) {
         mlo_value *y = mlo_value_of(s->g, n->output[k]);
         if (y) MLO_TRY(mlo_map_put(s->v->m, &s->at, y, (void *)(uintptr_t)s->n_vertex));
@@ -223,10 +223,10 @@ static int mlo_sketch_node(mlo_sketch *s, mlo_node *n) {
     return mlo_failed(s->v->m);
 }
 
-static int mlo_sketch_outputs(mlo_sketch *s) {
+static int mlo_figure_outputs(mlo_figure *s) {
     for (size_t i = 0; i < s->g->n_output; i++) {
         mlo_value *x = mlo_value_of(s->g, s->g->output[i]->name);
-        mlo_vertex *y = x ? mlo_sketch_vertex(s, MLO_SKETCH_OUTPUT, "io") : NULL;
+        mlo_vertex *y = x ? mlo_figure_vertex(s, MLO_SKETCH_OUTPUT, "io") : NULL;
         if (!y) return mlo_failed(s->v->m);
         int from = (int)(uintptr_t)mlo_map_get(&s->at, x) - 1;
         mlo_arrow a = { from, x->producer ? x->output : 0, (int)s->n_vertex - 1, 0, x, 0 };
@@ -240,18 +240,18 @@ static int mlo_sketch_outputs(mlo_sketch *s) {
 }
 
 /* loop NULL: the whole model. */
-static int mlo_sketch_make(const mlo_view *v, const mlo_view_loop *loop, mlo_sketch *s) {
+static int mlo_figure_make(const mlo_view *v, const mlo_view_loop *loop, mlo_figure *s) {
     memset(s, 0, sizeof *s);
     s->v = v;
     s->loop = loop;
     s->g = loop ? loop->body : v->g;
-    MLO_TRY(mlo_sketch_inputs(s));
+    MLO_TRY(mlo_figure_inputs(s));
     for (size_t i = 0; i < s->g->n_node; i++) {
         if (!mlo_node_lives(v, s->g, s->g->node[i])) {
             s->hidden++;
             continue;
         }
-        MLO_TRY(mlo_sketch_node(s, s->g->node[i]));
+        MLO_TRY(mlo_figure_node(s, s->g->node[i]));
     }
-    return mlo_sketch_outputs(s);
+    return mlo_figure_outputs(s);
 }
