@@ -191,11 +191,11 @@ def check_progress():
     path, said = core("slow", "--pe", "1", "--simd", "1")
     cycles = said["predicted_cycles"]
     own = lambda k: clone(path, "progress", k)               # these four wait, side by side
-    run = lambda seconds: Terminal([t.mlo, "sim", own(seconds), "--simulator", "icarus"], tools("run-%d" % seconds, cycles, seconds=seconds))
+    run = lambda seconds, turn=0: Terminal([t.mlo, "sim", own((seconds, turn)), "--simulator", "icarus"], tools("run-%d-%d" % (seconds, turn), cycles, seconds=seconds))
     def warm(path):                                          # what one simulator compiled spares the other nothing
         t.good("sim", path, "--simulator", "icarus", env=tools("warm", cycles))
         return path
-    build = lambda build, run: Terminal([t.mlo, "sim", warm(own((build, run)))], tools("build-%d" % build, cycles, seconds=run, build=build))
+    build = lambda build, run, turn=0: Terminal([t.mlo, "sim", warm(own((build, run, turn)))], tools("build-%d-%d" % (build, turn), cycles, seconds=run, build=build))
     forget(path)
     runs, builds = (8, 20), ((12, 3), (20, 5))               # of one to the other as on a machine (9.5 s and 2.4 s), not as long
     with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -203,13 +203,18 @@ def check_progress():
         seen = {what: f.result() for what, f in seen.items()}
     for seconds in runs:
         x = seen[seconds]
+        if wrong_estimates(x, 0.1): x = run(seconds, turn=1)  # others took the processors: once more, alone
         t.case("a run of %d s is counted down" % seconds, ("status %d: %s" % (x.status, x.text[-300:]) if x.status else "") or wrong_estimates(x, 0.1))
         t.case("... with cycles", "" if re.search(r"Icarus, cycle [\d ]+ of 1 500 688 \(\d+ %\): about", x.text) else x.text[:300])
         t.case("... and the line is gone at the end", "" if not re.search("left|cycle \\d", "\n".join(x.screen)) and re.match("  PASS  ", x.screen[0]) else str(x.screen[:3]))
     for length in builds:
         x = seen[length]
         t.case("a build of %d s is told" % length[0], "" if x.status == 0 and re.search(r"Verilator compiles: C\+\+ \(\d\d %\): about", x.text) and "Verilator, cycle" in x.text else "%d %s" % (x.status, x.text[:500]))
-        t.case("... and counted down, with the run behind it", wrong_estimates(x, 0.25))
+        wrong = wrong_estimates(x, 0.25)
+        if wrong:                                            # others took the processors: once more, alone
+            forget(path)
+            wrong = wrong_estimates(build(*length, turn=1), 0.25)
+        t.case("... and counted down, with the run behind it", wrong)
     forget(path)
     x = Terminal([t.mlo, "sim", path, "--simulator", "icarus"], tools("quiet", cycles, seconds=2), stderr=False)
     t.case("no line where stderr is no terminal", "" if x.status == 0 and not x.pipe and "\x1b" not in x.text else "%r %r" % (x.pipe, x.text[:100]))
