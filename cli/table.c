@@ -148,8 +148,7 @@ static const cli_flag cli_flags[] = {
         "calibration inputs by name; the first axis may be samples" },
     { "sketch", NULL, V_QUANTIZE | V_LOWER | V_FOLD, 1,
         "reads no weights and calibrates nothing: what hardware there would be, in milliseconds, "
-        "for fold, --pareto "
-        "and show; all operands get --activations bits" },
+        "for fold, --pareto and show; all operands get --activations bits" },
     { "weights", "BITS", V_FROM_QUANTIZE, 1, "bits of weights, 2 to 8; default: 8" },
     { "activations", "BITS", V_FROM_QUANTIZE, 1, "bits of matrix operands, 4 to 16; default: 8" },
     { "max-cost", "F", V_FROM_QUANTIZE, 1,

@@ -150,11 +150,11 @@
 #include "integer/refusal.c"        /* what has no hardware, in a person's terms */
 #include "integer/recognise.c"      /* the body as a short list of sublayers */
 #include "integer/calibrate.c"      /* what the values of a loop look like */
-#include "integer/sketch.c"         /* what there is to say before anybody has looked */
 #include "integer/said.c"           /* texts to calibrate a decoder with */
 #include "integer/qconfig.c"        /* what a q_config fixes of them */
 #include "integer/scales.c"         /* what the integers stand for */
 #include "integer/body.c"           /* pieces of the integer body */
+#include "integer/sketch.c"         /* what there is to say before anybody has looked */
 #include "integer/taps.c"           /* what leaves every layer */
 #include "integer/unary.c"          /* a kind of sublayer each: functions of one value, */
 #include "integer/seen.c"           /* what a calibration saw, for another export */

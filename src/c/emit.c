@@ -23,8 +23,7 @@ static int mlo_c_fits(mlo *m, const mlo_core *c) {
 
 /* A network as it stands, of integers or, with --whole, of floats. */
 static int mlo_emit_flat(mlo *m, mlo_sink sink, void *user) {
-    if (mlo_to(m, "read")) return mlo_failed(m);
-    m->stage = "emit";
+    if (mlo_emit_begin(m, "read")) return mlo_failed(m);
     const size_t n_input = m->model->graph->n_input;
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
     mlo_flat *f = MLO_NEW(m, mlo_flat);
@@ -61,8 +60,7 @@ static const char *const *mlo_c_exact(const mlo_core *c) {
 
 static int mlo_emit_c(mlo *m, mlo_sink sink, void *user) {
     if (m->n_words) return mlo_emit_flat(m, sink, user);
-    if (mlo_to(m, "lower")) return mlo_failed(m);
-    m->stage = "emit";
+    if (mlo_emit_begin(m, "lower")) return mlo_failed(m);
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
     mlo_c_body *b = MLO_NEW(m, mlo_c_body);
     mlo_c_params *params = MLO_NEW(m, mlo_c_params);

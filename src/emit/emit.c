@@ -43,6 +43,13 @@ typedef struct {
         step[2]; /* of a core with caches: cycles of a token at the first position, at the last */
 } mlo_emitter;
 
+/* The stage begins: the model is at `stage`, and its numbers are its own. */
+static int mlo_emit_begin(mlo *m, const char *stage) {
+    if (mlo_to(m, stage)) return mlo_failed(m);
+    m->stage = "emit";
+    return mlo_sketch_refuse(m);
+}
+
 /* Does it say ids? (An encoder of ids makes what its loop makes.) */
 static int mlo_emit_says(const mlo_emitter *e) { return e->h && !e->c->in_front; }
 /* What leaves the core: the loop's stream, or the tail's. */

@@ -429,8 +429,7 @@ static int mlo_emit_manifest(mlo_emitter *e, const mlo_border *border, int64_t f
 }
 
 static int mlo_emit_verilog(mlo *m, mlo_sink sink, void *user) {
-    if (mlo_to(m, "fold")) return mlo_failed(m);
-    m->stage = "emit";
+    if (mlo_emit_begin(m, "fold")) return mlo_failed(m);
     mlo_emitter *e = MLO_NEW(m, mlo_emitter);
     if (!e || !(e->c = MLO_NEW(m, mlo_core)) || mlo_infer(m) || mlo_core_build(m, e->c))
         return mlo_failed(m);

@@ -19,7 +19,5 @@ static int mlo_target_is_c(mlo *m) {
 int mlo_emit(mlo *m, mlo_sink sink, void *user) {
     const int c = mlo_target_is_c(m);
     if (m->error.code) return mlo_failed(m);
-    m->stage = "emit";
-    MLO_TRY(mlo_sketch_refuse(m));
     return c ? mlo_emit_c(m, sink, user) : mlo_emit_verilog(m, sink, user);
 }

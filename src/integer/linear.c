@@ -422,12 +422,11 @@ static int mlo_linear_parameters(
 
 static int mlo_linear_fill(mlo_quantizer *q, const mlo_sublayer *b, mlo_linear *l,
     const mlo_signal *x, const mlo_form_made *y) {
-    const int64_t n = mlo_is_sketch(q->m) ? 0 : q->scan.iterations;
-    for (int64_t i = 0; i < n && !q->m->error.code; i++) {
+    for (int64_t i = 0; i < q->scan.iterations && !mlo_is_sketch(q->m) && !q->m->error.code; i++) {
         mlo_array *w = mlo_weight(q, b, i);
         mlo_array *bias = w && b->bias ? mlo_scan_value(q->m, &q->scan, b->bias, i) : NULL;
         if (w && (bias || !b->bias)) mlo_linear_numbers(q, b, l, i, w, bias, x, y);
-        mlo_done(q->m, (double)(i + 1) / (double)n);
+        mlo_done(q->m, (double)(i + 1) / (double)q->scan.iterations);
         mlo_array_free(q->m, w);
         mlo_array_free(q->m, bias);
     }

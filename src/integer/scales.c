@@ -926,9 +926,10 @@ static int mlo_choose_cost(mlo_quantizer *q) {
     double most;
     if (mlo_max_cost(q->m, &most)) return mlo_failed(q->m);
     q->widest = 16;
+    if (mlo_is_sketch(q->m)) q->cost = 1; /* nobody knows where wider operands help */
     if (q->cost >= 1) return 0; /* --max-error tries one */
-    q->cost = mlo_is_sketch(q->m) ? 1 : most;
-    if (mlo_is_sketch(q->m) || mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
+    q->cost = most;
+    if (mlo_opt(q->m, "max-cost") || mlo_widths_said(q)) return 0;
     q->cost = mlo_default_cost(q);
     q->widest = 27 - 2 * q->weights < 16 ? 27 - 2 * q->weights : 16;
     return 0;

@@ -54,8 +54,7 @@ static int mlo_sketch_zeros(mlo *m, mlo_graph *g, const char *name, const mlo_fo
                m, g, mlo_tensor_new(m, in[0], f->dtype, NULL, 0, zero, mlo_dtype_size(f->dtype)))
             || mlo_graph_init(m, g,
                 mlo_tensor_new(m, in[1], MLO_INT64, &rank, 1, dims, (size_t)rank * sizeof *dims))
-            || mlo_node_input(m, n, in[0]) || mlo_node_input(m, n, in[1])
-            || mlo_node_output(m, n, name) || mlo_graph_add(m, g, n)
+            || mlo_inputs(m, n, in, 2) || mlo_node_output(m, n, name) || mlo_graph_add(m, g, n)
         ? mlo_failed(m)
         : mlo_graph_to_front(g);
 }

@@ -39,6 +39,11 @@ typedef struct {
 
 static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth);
 
+/* The smaller of two tables; 0: there is none. */
+static int64_t mlo_fewer_rows(int64_t a, int64_t b) {
+    return a > 0 && b > 0 ? mlo_min(a, b) : mlo_max(a, b);
+}
+
 /* How many rows the table has that a node makes of a value an index of, as metadata say, or behind nodes that keep
  * elements, all of them or some; 0: none. */
 static int64_t mlo_rows_behind(const mlo_graph *g, const mlo_node *n, const char *name, int depth) {
@@ -55,20 +60,16 @@ static int64_t mlo_rows_behind(const mlo_graph *g, const mlo_node *n, const char
         || !(mlo_has_trait(n, MLO_RESHAPES) || mlo_has_trait(n, MLO_MOVES) || mlo_is(n, "Cast")
             || mlo_is(n, "Gather") || mlo_is(n, "Slice") || mlo_is(n, "Split")))
         return 0;
-    for (size_t k = 0; k < n->n_output; k++) {
-        const int64_t rows = mlo_rows_indexed(g, n->output[k], depth + 1);
-        if (rows > 0 && (!least || rows < least)) least = rows;
-    }
+    for (size_t k = 0; k < n->n_output; k++)
+        least = mlo_fewer_rows(least, mlo_rows_indexed(g, n->output[k], depth + 1));
     return least;
 }
 
 /* How many rows all tables have that a value indexes; 0 when it is no index. */
 static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth) {
     int64_t least = 0;
-    for (size_t i = 0; i < g->n_node && depth < 8; i++) {
-        const int64_t rows = mlo_rows_behind(g, g->node[i], name, depth);
-        if (rows > 0 && (!least || rows < least)) least = rows;
-    }
+    for (size_t i = 0; i < g->n_node && depth < 8; i++)
+        least = mlo_fewer_rows(least, mlo_rows_behind(g, g->node[i], name, depth));
     return least;
 }
 

@@ -26,6 +26,14 @@ static mlo_interval mlo_reach_constant(mlo *m, const mlo_tensor *t) {
     return r;
 }
 
+/* What a sum along an axis can be, of as many as it has: the axis is a constant. */
+static mlo_interval mlo_reach_summed(const mlo_form *f, mlo_interval x, mlo_interval along) {
+    const int64_t axis = along.lo < 0 ? along.lo + f->rank : along.lo;
+    return mlo_form_known(f) && along.lo == along.hi && axis >= 0 && axis < f->rank
+        ? mlo_product_of(x, mlo_from_to(0, f->dims[axis]))
+        : mlo_reach_any;
+}
+
 /* What a value of whole numbers can be. */
 static mlo_interval mlo_reach_of(mlo *m, const mlo_graph *g, const char *name, int depth) {
     static const char *const moves[] = { "Cast", "Unsqueeze", "Squeeze", "Reshape", "Identity",
@@ -39,16 +47,12 @@ static mlo_interval mlo_reach_of(mlo *m, const mlo_graph *g, const char *name, i
     const mlo_interval x = mlo_reach_of(m, g, n->input[0], depth + 1);
     if (mlo_is_one_of(n, moves)) return x;
     if (!mlo_has_input(n, 1)) return mlo_reach_any;
-    if (mlo_is(n, "CumSum")) {
-        int64_t most = 0;
-        for (int i = 0; i < f.rank; i++) most = mlo_max(most, f.dims[i]);
-        return mlo_form_known(&f) ? mlo_product_of(x, mlo_from_to(0, most)) : mlo_reach_any;
-    }
     const mlo_interval y = mlo_reach_of(m, g, n->input[1], depth + 1);
-    return mlo_is(n, "Mul") ? mlo_product_of(x, y)
-        : mlo_is(n, "Add")  ? mlo_sum_of(x, y)
-        : mlo_is(n, "Sub")  ? mlo_sum_of(x, mlo_from_to(-y.hi, -y.lo))
-                            : mlo_reach_any;
+    return mlo_is(n, "CumSum") ? mlo_reach_summed(&f, x, y)
+        : mlo_is(n, "Mul")     ? mlo_product_of(x, y)
+        : mlo_is(n, "Add")     ? mlo_sum_of(x, y)
+        : mlo_is(n, "Sub")     ? mlo_sum_of(x, mlo_from_to(-y.hi, -y.lo))
+                               : mlo_reach_any;
 }
 
 /* Rows along the axis that a lookup indexes; 0: it is none. */
@@ -61,7 +65,8 @@ static int64_t mlo_reach_rows(const mlo_graph *g, const mlo_node *n) {
 
 static int mlo_reaches(mlo *m) {
     const mlo_graph *g = m->model->graph;
-    for (size_t i = 0; i < g->n_node && mlo_opt(m, "open") && !m->error.code; i++) {
+    if (!mlo_opt(m, "open")) return 0;
+    for (size_t i = 0; i < g->n_node && !m->error.code; i++) {
         const mlo_node *n = g->node[i];
         const int64_t rows = mlo_reach_rows(g, n);
         const mlo_interval at = rows > 0 ? mlo_reach_of(m, g, n->input[1], 0) : mlo_reach_any;

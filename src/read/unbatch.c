@@ -295,30 +295,29 @@ static int mlo_lane_first(mlo_lanes *l, mlo_node *n) {
         && !(mlo_is(n, "MaxPool") && n->n_output > 1) && mlo_lane_all(l, n, 0, at);
 }
 
-/* Of whole numbers [B, ..] those of the first of the batch: [1, ..]. */
-static mlo_array *mlo_lane_cut(mlo_lanes *l, const mlo_array *all) {
-    int64_t dims[MLO_MAX_RANK];
-    for (int i = 0; i < all->rank; i++) dims[i] = i ? all->dims[i] : 1;
-    mlo_array *one = mlo_array_new(l->m, MLO_INT64, all->rank, dims);
-    if (one) memcpy(one->data, all->data, (size_t)mlo_array_count(one) * sizeof(int64_t));
-    return one;
-}
-
-/* Constant places [B, ..] in what has the batch in front of `inner` others, each of the batch its own (a pooling's view
- * of the whole, as it is decomposed): those of the first, [1, ..]. NULL: they are not. */
-static mlo_array *mlo_lane_places(mlo_lanes *l, const char *name, int64_t inner) {
+/* Constant indices [B, ..] of which each `every`-th counts the batch: it says a place within that part of it, `inner`
+ * behind the part in front of it; the others are alike for all of the batch. Those of one part; NULL: they are not
+ * so. */
+static mlo_array *mlo_lane_indices(mlo_lanes *l, const char *name, int64_t every, int64_t inner) {
     const mlo_value *v = mlo_value_of(l->g, name);
     mlo_array *all = v && v->tensor && v->tensor->data_type == MLO_INT64
         ? mlo_tensor_load(l->m, v->tensor)
-        : NULL;
-    const int64_t part = all && all->rank && all->dims[0] == l->batch
-        ? mlo_array_count(all) / l->batch
-        : 0;
+        : NULL,
+              *one = NULL;
+    const int usual = all && all->rank && all->dims[0] == l->batch;
+    const int64_t part = usual ? mlo_array_count(all) / l->batch : 0;
     const int64_t *at = all ? (const int64_t *)all->data : NULL;
-    int own = part > 0;
-    for (int64_t e = 0; own && e < l->batch * part; e++)
-        own = at[e] == at[e % part] + e / part * inner && at[e % part] >= 0 && at[e % part] < inner;
-    mlo_array *one = own ? mlo_lane_cut(l, all) : NULL;
+    int same = part > 0;
+    for (int64_t e = 0; same && e < l->batch * part; e++)
+        same = e % every
+            ? at[e] == at[e % part]
+            : at[e] - e / part * inner == at[e % part] && at[e % part] >= 0 && at[e % part] < inner;
+    if (same) {
+        int64_t dims[MLO_MAX_RANK];
+        for (int i = 0; i < all->rank; i++) dims[i] = i ? all->dims[i] : 1;
+        one = mlo_array_new(l->m, MLO_INT64, all->rank, dims);
+    }
+    if (one) memcpy(one->data, at, (size_t)part * sizeof *at);
     mlo_array_free(l->m, all);
     return one;
 }
@@ -332,27 +331,10 @@ static int mlo_lane_gather(mlo_lanes *l, mlo_node *n) {
     if ((data.axis >= 0) == (ids.axis >= 0)) return 0;
     if (data.axis == axis)
         return data.outer == 1
-            && mlo_lane_edits(l, n, 1, mlo_lane_places(l, n->input[1], data.inner))
+            && mlo_lane_edits(l, n, 1, mlo_lane_indices(l, n->input[1], 1, data.inner))
             && mlo_lane_put(l, n->output[0], axis, 1, 1);
     if (ids.axis >= 0) return mlo_lane_all(l, n, axis + ids.axis, ids);
     return mlo_lane_all(l, n, data.axis + (data.axis > axis ? more - 1 : 0), data);
-}
-
-/* Indices [B, .., k] whose first one counts the batch, and whose others are alike for all of it: those of one part. */
-static mlo_array *mlo_lane_indices(mlo_lanes *l, const char *name) {
-    const mlo_value *v = mlo_value_of(l->g, name);
-    mlo_array *all = v && v->tensor && v->tensor->data_type == MLO_INT64
-        ? mlo_tensor_load(l->m, v->tensor)
-        : NULL;
-    const int usual = all && all->rank > 1 && all->dims[0] == l->batch;
-    const int64_t part = usual ? mlo_array_count(all) / l->batch : 0;
-    const int64_t *at = all ? (const int64_t *)all->data : NULL;
-    int same = part > 0;
-    for (int64_t e = 0; same && e < l->batch * part; e++)
-        same = at[e] == (e % all->dims[all->rank - 1] ? at[e % part] : e / part);
-    mlo_array *one = same ? mlo_lane_cut(l, all) : NULL;
-    mlo_array_free(l->m, all);
-    return one;
 }
 
 /* A constant [.., B, .., 1] whose elements say where along that axis they are: 0, of one part. NULL: it is none. */
@@ -398,7 +380,10 @@ static int mlo_lane_gather_nd(mlo_lanes *l, mlo_node *n) {
         return 0;
     if (ids.axis >= 0)
         return mlo_map_get(&l->pairs, n->input[1]) && mlo_lane_all(l, n, ids.axis, ids);
-    return mlo_lane_edits(l, n, 1, mlo_lane_indices(l, n->input[1])) && mlo_lane_all(l, n, 0, at);
+    const mlo_form f = mlo_lane_form(l, n, 1); /* [B, .., k]: the first of the k counts the batch */
+    return f.rank > 1
+        && mlo_lane_edits(l, n, 1, mlo_lane_indices(l, n->input[1], f.dims[f.rank - 1], 1))
+        && mlo_lane_all(l, n, 0, at);
 }
 
 /* All of the batch, or a part of something else. */

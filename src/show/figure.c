@@ -11,10 +11,10 @@
  * cost: O(nodes and their inputs).
  */
 typedef enum {
-    MLO_SKETCH_INPUT,
-    MLO_SKETCH_OUTSIDE,
-    MLO_SKETCH_NODE,
-    MLO_SKETCH_OUTPUT
+    MLO_FIGURE_INPUT,
+    MLO_FIGURE_OUTSIDE,
+    MLO_FIGURE_NODE,
+    MLO_FIGURE_OUTPUT
 } mlo_figure_kind;
 
 typedef struct {
@@ -118,7 +118,7 @@ static int mlo_figure_inputs(mlo_figure *s) {
     for (size_t i = 0; i < s->g->n_input; i++) {
         mlo_value *x = mlo_value_of(s->g, s->g->input[i]->name);
         if (!mlo_view_lives(s->v, x) || x->graph != s->g) continue;
-        MLO_TRY(mlo_figure_source(s, MLO_SKETCH_INPUT, x, (int)i,
+        MLO_TRY(mlo_figure_source(s, MLO_FIGURE_INPUT, x, (int)i,
             !s->loop                  ? "input"
                 : i < s->loop->states ? "carried"
                                       : "per iteration"));
@@ -144,7 +144,7 @@ static void mlo_figure_see(void *user, size_t slot, mlo_value *x) {
     }
     if (!mlo_map_get(&r->s->at, x))
         mlo_figure_source(
-            r->s, MLO_SKETCH_OUTSIDE, x, 0, r->s->loop ? "the same in all iterations" : "");
+            r->s, MLO_FIGURE_OUTSIDE, x, 0, r->s->loop ? "the same in all iterations" : "");
 }
 
 static int64_t mlo_figure_fifo(const mlo_figure *s, const mlo_node *n, size_t slot) {
@@ -210,7 +210,7 @@ static int mlo_figure_node(mlo_figure *s, mlo_node *n) {
     mlo_figure_reads r = { s, 0, (int)s->n_arrow };
     mlo_reads(s->g, n, mlo_figure_see, &r);
     mlo_vertex *x = s->v->m->error.code ? NULL
-                                        : mlo_figure_vertex(s, MLO_SKETCH_NODE, mlo_figure_look(n));
+                                        : mlo_figure_vertex(s, MLO_FIGURE_NODE, mlo_figure_look(n));
     if (!x) return mlo_failed(s->v->m);
     x->node = n;
     x->instance = mlo_view_instance(n);
@@ -226,7 +226,7 @@ static int mlo_figure_node(mlo_figure *s, mlo_node *n) {
 static int mlo_figure_outputs(mlo_figure *s) {
     for (size_t i = 0; i < s->g->n_output; i++) {
         mlo_value *x = mlo_value_of(s->g, s->g->output[i]->name);
-        mlo_vertex *y = x ? mlo_figure_vertex(s, MLO_SKETCH_OUTPUT, "io") : NULL;
+        mlo_vertex *y = x ? mlo_figure_vertex(s, MLO_FIGURE_OUTPUT, "io") : NULL;
         if (!y) return mlo_failed(s->v->m);
         int from = (int)(uintptr_t)mlo_map_get(&s->at, x) - 1;
         mlo_arrow a = { from, x->producer ? x->output : 0, (int)s->n_vertex - 1, 0, x, 0 };

@@ -108,7 +108,7 @@ static int mlo_picture_ranks(mlo_picture *p) {
     }
     for (size_t i = 0; i < s->n_vertex; i++) {
         int first = INT_MAX;
-        if (s->vertex[i].kind != MLO_SKETCH_INPUT && s->vertex[i].kind != MLO_SKETCH_OUTSIDE)
+        if (s->vertex[i].kind != MLO_FIGURE_INPUT && s->vertex[i].kind != MLO_FIGURE_OUTSIDE)
             continue;
         for (size_t k = 0; k < s->n_arrow; k++)
             if (s->arrow[k].from == (int)i && p->spot[s->arrow[k].to].rank < first)
@@ -309,7 +309,7 @@ static int64_t mlo_spot_bottom(const mlo_picture *p, const mlo_spot *x) {
 static int64_t mlo_strand_out(const mlo_picture *p, const mlo_strand *t) {
     const mlo_spot *up = &p->spot[t->up];
     int least = INT_MAX, slots = 0, own = 0;
-    if (up->vertex < 0 || p->s->vertex[up->vertex].kind != MLO_SKETCH_NODE) return up->x;
+    if (up->vertex < 0 || p->s->vertex[up->vertex].kind != MLO_FIGURE_NODE) return up->x;
     for (size_t i = 0; i < p->s->n_arrow; i++)
         if (p->s->arrow[i].from == up->vertex) {
             int k = p->s->arrow[i].from_slot;
@@ -399,7 +399,7 @@ static void mlo_svg_vertex(const mlo_picture *p, int vertex, mlo_text *t) {
     } else
         mlo_html_words(t, v->value->name, 400);
     mlo_printf(t, "</title><rect x='%lld' y='%lld' width='%d' height='%d' rx='%d' />",
-        (long long)left, (long long)top, x->width, x->height, v->kind == MLO_SKETCH_NODE ? 5 : 14);
+        (long long)left, (long long)top, x->width, x->height, v->kind == MLO_FIGURE_NODE ? 5 : 14);
     if (v->instance >= 0)
         mlo_printf(t, "<rect class='i%d' x='%lld' y='%lld' width='6' height='%d' />",
             v->instance % 8, (long long)left, (long long)top, x->height);
@@ -418,9 +418,9 @@ static void mlo_svg_feedback(const mlo_picture *p, mlo_text *t) {
     for (size_t i = 0; p->s->loop && i < p->s->loop->states && i < 6; i++) {
         int from = -1, to = -1;
         for (size_t k = 0; k < p->s->n_vertex; k++) {
-            if (p->s->vertex[k].kind == MLO_SKETCH_OUTPUT && p->s->vertex[k].port == (int)i)
+            if (p->s->vertex[k].kind == MLO_FIGURE_OUTPUT && p->s->vertex[k].port == (int)i)
                 from = (int)k;
-            if (p->s->vertex[k].kind == MLO_SKETCH_INPUT && p->s->vertex[k].port == (int)i)
+            if (p->s->vertex[k].kind == MLO_FIGURE_INPUT && p->s->vertex[k].port == (int)i)
                 to = (int)k;
         }
         if (from < 0 || to < 0) continue;

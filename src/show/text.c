@@ -624,7 +624,7 @@ typedef struct {
 } mlo_dot;
 
 static size_t mlo_dot_loop(const mlo_dot *d, const mlo_vertex *x) {
-    for (size_t i = 0; x->kind == MLO_SKETCH_NODE && i < d->v->n_loops; i++)
+    for (size_t i = 0; x->kind == MLO_FIGURE_NODE && i < d->v->n_loops; i++)
         if (d->v->loop[i].node == x->node) return i + 1;
     return 0;
 }
@@ -635,7 +635,7 @@ static int mlo_dot_inner(
     const mlo_figure *s, mlo_figure_kind kind, int port, const mlo_value *value) {
     for (size_t i = 0; i < s->n_vertex; i++) {
         const mlo_vertex *x = &s->vertex[i];
-        if (kind == MLO_SKETCH_OUTSIDE ? x->kind == kind && x->value == value
+        if (kind == MLO_FIGURE_OUTSIDE ? x->kind == kind && x->value == value
                                        : x->kind == kind && x->port == port)
             return (int)i;
     }
@@ -648,9 +648,9 @@ static void mlo_dot_end(const mlo_dot *d, const mlo_figure *s, size_t which, int
     size_t loop = mlo_dot_loop(d, x);
     if (loop) {
         const mlo_view_loop *l = &d->v->loop[loop - 1];
-        mlo_figure_kind kind = is_from        ? MLO_SKETCH_OUTPUT
-            : (size_t)slot < l->node->n_input ? MLO_SKETCH_INPUT
-                                              : MLO_SKETCH_OUTSIDE;
+        mlo_figure_kind kind = is_from        ? MLO_FIGURE_OUTPUT
+            : (size_t)slot < l->node->n_input ? MLO_FIGURE_INPUT
+                                              : MLO_FIGURE_OUTSIDE;
         snprintf(to, size, "g%zuv%d", loop, mlo_dot_inner(&d->body[loop - 1], kind, slot, value));
     } else
         snprintf(to, size, "g%zuv%d", which, vertex);
@@ -686,7 +686,7 @@ static void mlo_dot_vertices(mlo_dot *d, const mlo_figure *s, size_t which) {
                 mlo_dot_words(d->t, x->line[k]);
             }
         mlo_printf(d->t, "\", fillcolor=\"%s\"%s];\n", mlo_dot_fill(x),
-            x->kind == MLO_SKETCH_NODE ? "" : ", shape=ellipse");
+            x->kind == MLO_FIGURE_NODE ? "" : ", shape=ellipse");
     }
 }
 
@@ -704,8 +704,8 @@ static void mlo_dot_arrows(mlo_dot *d, const mlo_figure *s, size_t which) {
     for (size_t i = 0; s->loop && i < s->loop->states; i++)
         mlo_printf(d->t,
             "g%zuv%d -> g%zuv%d [style=dashed, constraint=false, label=\"next iteration\"];\n",
-            which, mlo_dot_inner(s, MLO_SKETCH_OUTPUT, (int)i, NULL), which,
-            mlo_dot_inner(s, MLO_SKETCH_INPUT, (int)i, NULL));
+            which, mlo_dot_inner(s, MLO_FIGURE_OUTPUT, (int)i, NULL), which,
+            mlo_dot_inner(s, MLO_FIGURE_INPUT, (int)i, NULL));
 }
 
 static int mlo_show_dot(const mlo_view *v, mlo_text *t) {
