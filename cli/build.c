@@ -98,8 +98,16 @@ static int cli_open_traced(cli *c, cli_bytes *b, const char *side) {
     return fits;
 }
 
-/* What the inputs leave open: sizes of ids or the like; of images. */
+/* What the inputs leave open: sizes of ids or the like; of images. (A step of one new token behind a past of fixed
+ * length has no size that is open, but is built for more than that token.) */
 static void cli_open_kinds(const mlo_array *in, size_t n, int *other, int *image) {
+    int ids = 0, past = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int whole = in[i].dtype == MLO_INT64 || in[i].dtype == MLO_INT32;
+        ids |= whole && in[i].rank && in[i].rank <= 2 && in[i].dims[in[i].rank - 1] == 1;
+        past |= !whole && in[i].rank == 4;
+        *other |= ids && past;
+    }
     for (size_t i = 0; i < n; i++) {
         const int pixels = in[i].rank == 4 && (in[i].dims[2] < 0 || in[i].dims[3] < 0);
         *image |= pixels;

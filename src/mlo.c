@@ -79,6 +79,11 @@
 #include "read/sequence.c"          /* lists of tensors become the tensors in them */
 #include "read/select.c"            /* choices that are written as arithmetic */
 #include "read/wrapped.c"           /* rows that are counted from the end by hand */
+#include "read/cache.c"             /* which inputs are past keys and values, and how they go */
+#include "read/lanes.c"             /* where the parts of a batch, or tokens, lie in each value */
+#include "read/instants.c"           /* what depends on a token's place alone, at each of them */
+#include "read/step.c"              /* a step that was exported for one new token */
+#include "read/prompt.c"            /* such a step becomes the prompt of many */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/unbatch.c"           /* a batch that an export has fixed becomes one sequence */
 #include "read/leading.c"           /* constants that differ in dimensions of 1 in front alone */

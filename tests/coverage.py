@@ -24,7 +24,7 @@ TESTS = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(TESTS)
 LIBS = ["-lprotobuf-nanopb", "-lcjson", "-lz", "-lm"]
 FAST = ("library exports errors odd defaults unbatch read roll run ops alike deeploy finn edited step report attention extract nested spellings survival tokenizer sim verdicts cli fuzz interval:ends "
-        "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics sketch positions fixed context:near,caches,changed,merged,options,buffers,mixing,prefill,generate "
+        "search:brute_force,front,frames,targets,refusals,around,blocks given layout rotary numerics sketch single:steps,changed,refused,context positions fixed context:near,caches,changed,merged,options,buffers,mixing,prefill,generate "
         "tokens integers heads jobs:refused,past c flat whole device show:two,best,simulation,device,odd,refusals,locale,command wrong_usage:terminal,help,completion "
         "fold_default:choice,flags,many perturb moved:near,cosine bias:errors,counted every:limits,plain,near prefix:kernels,errors,near,before,plain causal:errors,before,blind,half cross:mask,refused gate conv sweep trace stories exponentials").split()
 DRIVERS = ["examples/layers.c", "tests/library/threads.c", "tests/library/misuse.c", "tests/show_driver.c", "tests/tokenizer_driver.c"]

@@ -87,6 +87,7 @@ QUICK = {
     "test_show": "odd refusals",
     "test_sim": "choice",
     "test_stalls": "verilator protocol",
+    "test_single": "changed refused",
     "test_sketch": "tokens unread refused",
     "test_step": "targets refused",
     "test_stories": "default",
@@ -101,14 +102,14 @@ QUICK = {
 # scripts that calibrate, evaluate whole models, wait for simulators or start mlo hundreds of times: the sanitizers' turn at each comes every TURN days
 PLAIN = """test_alike test_attention test_bias test_bits test_c test_causal test_cli test_context test_conv test_cross test_defaults test_driver test_every test_exponentials test_families
     test_faults test_fixed test_flat test_gate test_given test_hardware test_heads test_integers test_interval test_jobs test_memory test_moved
-    test_numerics test_odd test_ops test_perturb test_positions test_predict test_prefix test_report test_rotary test_share test_show test_sketch test_spellings test_stalls test_step test_survival
+    test_numerics test_odd test_ops test_perturb test_positions test_predict test_prefix test_report test_rotary test_share test_show test_single test_sketch test_spellings test_stalls test_step test_survival
     test_trace
     test_whole test_wrong_usage""".split()
 TURN = 6
 
 # scripts that simulate whole cores: a simulation stands until something that it simulates changes (replay.py)
 REPLAYED = """test_attention test_bias test_bits test_causal test_conv test_cross test_driver test_every test_exponentials test_families test_faults test_fixed test_gate test_given test_hardware test_heads test_integers
-    test_jobs test_library test_memory test_moved test_pages test_predict test_prefix test_rotary test_share test_stalls test_step test_stories test_tokens
+    test_jobs test_library test_memory test_moved test_pages test_predict test_prefix test_rotary test_share test_single test_stalls test_step test_stories test_tokens
     test_trace""".split()
 
 

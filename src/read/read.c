@@ -429,6 +429,28 @@ static int mlo_standardise(mlo *m) {
         || mlo_fold_constants(m);
 }
 
+/* Constants folded: what is computed of constants may choose a branch, or count iterations. */
+static int mlo_standardise_all(mlo *m) {
+    for (int branch = 1, scan = 1, list = 1; branch || scan || list;)
+        if (mlo_standardise(m) || mlo_unlist(m, &list) || mlo_branches(m, &branch)
+            || mlo_scanned(m, &scan))
+            return mlo_failed(m);
+    return 0;
+}
+
+/* The model of as many tokens as --context says, constants folded. */
+static int mlo_settle_context(mlo *m) {
+    mlo_instants one;
+    memset(&one, 0, sizeof one);
+    int again = 0;
+    if (!mlo_sort(m, m->model->graph, 0) && !mlo_context(m, &one) && !mlo_bind_open(m)
+        && !mlo_scanned(m, &again) && !mlo_standardise_all(m) && one.tokens
+        && !mlo_step_end(m, &one))
+        mlo_standardise_all(m);
+    mlo_instants_free(&one);
+    return mlo_failed(m);
+}
+
 /* The stage. */
 static int mlo_read(mlo *m) {
     mlo_graph *g = m->model->graph;
@@ -442,13 +464,8 @@ static int mlo_read(mlo *m) {
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
     if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_cache_branch_held(m, g)
-        || mlo_branches(m, &again) || mlo_context(m) || mlo_bind_open(m) || mlo_scanned(m, &again))
+        || mlo_branches(m, &again) || mlo_settle_context(m))
         return mlo_failed(m);
-    /* what is computed of constants may choose a branch, or count iterations */
-    for (int branch = 1, scan = 1, list = 1; branch || scan || list;)
-        if (mlo_standardise(m) || mlo_unlist(m, &list) || mlo_branches(m, &branch)
-            || mlo_scanned(m, &scan))
-            return mlo_failed(m);
     if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_unbatch(m)
         || mlo_cut_leading(m) || mlo_turn_all(m, g))
         return mlo_failed(m);

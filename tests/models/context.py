@@ -11,6 +11,9 @@ A name says family, exporter (d: torch.onnx.export(dynamo=True), ts: TorchScript
     cropped   of windows of 24 tokens, whose presents are the last 23
     stacked   all pasts in one tensor [layers, 2, 1, heads, past, channels]
     static    buffers of 16 positions, written where `length` says
+    single    for one new token alone: ids [1, 1]; single/ holds these
+    placed    of those: with position_ids [1, 1]; without them a model counts from how long the past is
+    fixed     of those: the past is 15 tokens long, whatever comes
 tests/test_context.py reads the files. How weights become lively: families.py says so."""
 import os
 import pathlib
@@ -39,6 +42,9 @@ FAMILIES = {
 MODELS = ["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-mask", "qwen3-d18-sdpa-one", "qwen3-d23-eager-dims", "gemma3-d18-eager-dims-mask",
           "gpt2-d18-eager-dims", "opt-d18-eager-dims", "gpt2-ts17-sdpa-mask", "llama-d18-eager-static", "gpt2-d18-eager-stacked", "llama-ts17-sdpa-stacked", "mistral-d18-eager-one-cropped",
           "llama-ts17-eager-static", "mistral-ts17-eager-one-cropped"]
+SINGLES = ["llama-d18-sdpa-single", "llama-d18-eager-single-mask-placed", "llama-d23-sdpa-single-mask", "llama-ts17-eager-single-mask-placed", "llama-d18-sdpa-single-placed-fixed",
+           "llama-d18-sdpa-single-fixed", "llama-d18-sdpa-single-static", "llama-ts17-eager-single-static", "gpt2-d18-sdpa-single", "gpt2-ts17-eager-single-mask-placed-fixed",
+           "opt-d18-eager-single-mask", "qwen3-d20-sdpa-single-mask-placed", "gemma3-d18-eager-single-placed", "gemma3-d18-sdpa-single-mask"]
 
 
 class Step(nn.Module):
@@ -51,6 +57,21 @@ class Step(nn.Module):
         mask, rest = (rest[0], rest[1:]) if self.mask else (None, rest)
         positions, past = rest[0], rest[1:]
         cache = DynamicCache([(past[2 * i], past[2 * i + 1]) for i in range(LAYERS)], config=self.config)
+        y = self.model(input_ids=input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
+        return (y.logits, *[t for layer in y.past_key_values.layers for t in (layer.keys, layer.values)])
+
+
+class Single(nn.Module):
+    """ids [1, 1], a mask and positions (where there are any), pasts -> logits, presents."""
+    def __init__(self, model, mask, placed):
+        super().__init__()
+        self.model, self.mask, self.placed = model, mask, placed
+
+    def forward(self, input_ids, *rest):
+        rest = list(rest)
+        mask = rest.pop(0) if self.mask else None
+        positions = rest.pop(0) if self.placed else None
+        cache = DynamicCache([(rest[2 * i], rest[2 * i + 1]) for i in range(LAYERS)])
         y = self.model(input_ids=input_ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True)
         return (y.logits, *[t for layer in y.past_key_values.layers for t in (layer.keys, layer.values)])
 
@@ -83,6 +104,30 @@ class Static(nn.Module):
 
 
 def names(of): return ["%s.%d.%s" % (of, i, what) for i in range(LAYERS) for what in ("key", "value")]
+
+
+def make_single(name, out):
+    family, exporter, attention, *form = name.split("-")
+    torch.manual_seed(0)
+    model, heads = families.enliven(FAMILIES[family](attention), families.SEED), HEADS if family in ("gpt2", "opt") else KEYS
+    mask, placed, fixed, static = ("mask" in form, "placed" in form, "fixed" in form, "static" in form)
+    dynamo, opset, length = exporter.startswith("d"), int(exporter.strip("dts")), CONTEXT if static else CONTEXT - 1 if fixed else PAST
+    past, ids = [torch.randn(1, heads, length, WIDTH) for _ in range(2 * LAYERS)], torch.randint(0, WORDS, (1, 1))
+    pasts, presents = names("past_key_values"), names("present")
+    if static:
+        model, args, inputs = Static(model), (ids, torch.tensor(PAST), *past), ["input_ids", "length", *pasts]
+    else:
+        model, inputs = Single(model, mask, placed), ["input_ids", *["attention_mask"] * mask, *["position_ids"] * placed, *pasts]
+        args = (ids, *[torch.ones(1, length + 1, dtype=torch.int64)] * mask, *[torch.tensor([[length]])] * placed, *past)
+    options = {}
+    if dynamo and not fixed and not static:
+        open_ = torch.export.Dim.DYNAMIC
+        options = dict(dynamic_shapes=(None, ({1: open_},) * mask + (None,) * placed + ({2: open_},) * len(past)))
+    elif not fixed and not static:
+        options = dict(dynamic_axes={**({"attention_mask": {1: "all"}} if mask else {}), **{n: {2: "past"} for n in pasts}, **{n: {2: "all"} for n in presents}})
+    path = str(pathlib.Path(out) / (name + ".onnx"))
+    families.save(model, args, path, exporter[0] if dynamo else "ts", opset, inputs, output_names=["logits"] + presents, **options)
+    print("%s %d bytes" % (name, os.path.getsize(path)), flush=True)
 
 
 def make(name, out):
@@ -118,4 +163,4 @@ def make(name, out):
 
 
 if __name__ == "__main__":
-    for name in sys.argv[2:] or MODELS: make(name, sys.argv[1])
+    for name in sys.argv[2:] or MODELS + SINGLES: (make_single if "single" in name else make)(name, sys.argv[1])

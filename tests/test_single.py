@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Steps that were exported for one new token alone, ids [1, 1]: `mlo read --context` makes the prompt of them whose rows ONNX Runtime's steps are.
+
+    python tests/test_single.py path/to/mlo [CHECK ...]
+
+    steps      every export in models/single/ (models/context.py made them), rolled into one loop: the rows that its own steps give, token by token; where the past has a fixed length a mask
+               hides what is not there, or the last row alone is asked, behind pasts that another export made
+    changed    the trained Llama's step at one token, with one thing added that its place decides (a window, a bias by distance, a scale by position, sines): the rows its own steps give
+    refused    what would be another function of several tokens, or is not known to be one: by node or input, with a remedy
+    context    the option's limits for it, and metadata; what was read keeps it
+    compiled   without a flag: a core with a cache whose bench passes, word by word
+"""
+import glob
+import json
+import os
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+import graphs
+import harness as t
+
+N = 16
+EXPORTS = sorted(glob.glob(os.path.join(t.tests, "models", "single", "*.onnx")))
+
+
+def named(name): return os.path.join(t.tests, "models", "single", name + ".onnx")
+
+
+# ---- stepping through an export ------------------------------------------------------------------------------------------------------------
+
+def session_of(model): return graphs.session(model) if isinstance(model, str) else graphs.session(t.write("stepped.onnx", model.SerializeToString()))
+
+
+def feed_of(session, at, ids, cache, fixed):
+    """What a step takes behind so many tokens. Where the past has a fixed length what is not there yet is hidden, on its left."""
+    feed = dict(cache, input_ids=ids[:, at:at + 1])
+    for i in session.get_inputs():
+        if i.name == "attention_mask": feed[i.name] = np.ones((1, at + 1), np.int64) if not fixed else (np.arange(N) >= N - 1 - at).astype(np.int64)[None]
+        if i.name == "position_ids": feed[i.name] = np.array([[at]])
+        if i.name == "length": feed[i.name] = np.array(at)
+    return feed
+
+
+def rows(model, ids):
+    """Logits of all tokens, and the pasts of the last one."""
+    session = session_of(model)
+    past = [i for i in session.get_inputs() if "past" in i.name]
+    buffers = any(i.name == "length" for i in session.get_inputs())
+    fixed = not buffers and isinstance(past[0].shape[2], int)
+    cache, logits = {i.name: np.zeros([0 if isinstance(d, str) else d for d in i.shape], np.float32) for i in past}, []
+    for at in range(ids.shape[1]):
+        before = cache
+        row, *present = session.run(None, feed_of(session, at, ids, cache, fixed))
+        cache = {i.name: value[:, :, 1:] if fixed else value for i, value in zip(past, present)}
+        logits.append(row)
+    return np.concatenate(logits, 1), before
+
+
+def far(a, b): return float(abs(a - b).max() / abs(b).max())
+
+
+def evaluated(path, ids):
+    ins = [i.name for i in onnx.load(path).graph.input]
+    np.savez(t.at("in.npz"), **{n: np.ones_like(ids) if n == "attention_mask" else ids for n in ins})
+    t.good("run", path, "--inputs", t.at("in.npz"), "--outputs", t.at("out.npz"))
+    return np.load(t.at("out.npz"))["logits"], set(ins)
+
+
+def check_steps():
+    ids = np.random.default_rng(1).integers(0, 40, (1, N))
+    _, pasts = rows(named("llama-d18-sdpa-single"), ids)
+    read, rolled = t.at("read.onnx"), t.at("rolled.onnx")
+    for path in EXPORTS:
+        name = os.path.basename(path)[:-5]
+        if name.endswith("single-fixed"): continue                               # refused: below
+        t.good("read", path, "--context", str(N), "--onnx", "-o", read)
+        t.good("roll", read, "--onnx", "-o", rolled)
+        loops = [n for n, _ in graphs.shapes(onnx.load(rolled))]
+        t.case("%s: all layers are one loop" % name, "" if loops == [3] else "loops %s" % loops)
+        blind = "fixed" in name and "mask" not in name
+        if blind:
+            session = session_of(path)
+            want = session.run(None, feed_of(session, N - 1, ids, pasts, True))[0]
+        else:
+            want, _ = rows(path, ids)
+        for what, model in ("read", read), ("rolled", rolled):
+            got, ins = evaluated(model, ids)
+            worst = far(got[:, -1:] if blind else got, want)
+            t.case("%s, %s: the rows of its steps" % (name, what), "" if worst < 1e-5 else "%.3g" % worst)
+            t.case("%s, %s: nothing but ids and a mask comes in" % (name, what), "" if ins <= {"input_ids", "attention_mask"} else str(ins))
+        by_ort = graphs.session(read).run(None, {n: np.ones_like(ids) if n == "attention_mask" else ids for n in ins})[0]
+        t.case("%s: ONNX Runtime says the same of what was read" % name, "" if far(by_ort, evaluated(read, ids)[0]) < 1e-5 else "%.3g" % far(by_ort, got))
+        p = t.call("check", rolled, "--against", path, "--context", str(N))
+        t.case("%s: check proves the loop" % name, "" if p.returncode == 0 and json.loads(p.stdout)["equal"] else p.stderr.decode() or "it says nothing")
+    masked = named("llama-d18-eager-single-mask-placed")
+    t.good("read", masked, "--context", str(N), "--onnx", "-o", read)
+    mask = (np.arange(N) >= 5).astype(np.int64)[None]
+    session = graphs.session(read)
+    late = session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
+    every = session.run(None, {"input_ids": ids, "attention_mask": np.ones_like(ids)})[0]
+    t.case("a mask hides keys of all tokens", "" if far(late, every) > 1e-2 else "it hides nothing")
+    changed = ids.copy()
+    changed[0, 9] = (changed[0, 9] + 1) % 40
+    other = session.run(None, {"input_ids": changed, "attention_mask": np.ones_like(ids)})[0]
+    t.case("a token changes no row before it, and its own", "" if np.array_equal(other[:, :9], every[:, :9]) and not np.array_equal(other[:, 9], every[:, 9]) else "it does")
+
+
+# ---- one thing changed ---------------------------------------------------------------------------------------------------------------------
+
+OPEN = "llama-d18-sdpa-single"
+
+
+def constant(g, name, value, kind=np.float32):
+    g.initializer.append(numpy_helper.from_array(np.asarray(value, kind), name))
+    return name
+
+
+def changed(name, change):
+    """The export with one thing changed: change(graph, insert), insert(before, nodes)."""
+    m = onnx.load(named(name))
+    def insert(before, nodes):
+        at = next(i for i, n in enumerate(m.graph.node) if n is before or n == before)
+        for k, n in enumerate(nodes): m.graph.node.insert(at + k, n)
+    change(m.graph, insert)
+    return m
+
+
+def node(op, inputs, output, **attributes): return helper.make_node(op, inputs, [output], name="new_" + output, **attributes)
+
+
+def past_length(g, name):
+    """Nodes that make how much is past, [1]."""
+    past = next(i.name for i in g.input if "past" in i.name)
+    return [node("Shape", [past], name + "_shape"), node("Gather", [name + "_shape", constant(g, name + "_two", [2], np.int64)], name, axis=0)]
+
+
+def before_softmax(make):
+    """The scores of each layer: what make(graph, scores, layer, place) makes of them, `place` [1] (floats)."""
+    def change(g, insert):
+        for layer, softmax in enumerate([n for n in g.node if n.op_type == "Softmax"]):
+            p = "x%d" % layer
+            nodes = past_length(g, p + "_past") + [node("Cast", [p + "_past"], p + "_place", to=TensorProto.FLOAT)]
+            nodes += make(g, softmax.input[0], p, p + "_place")
+            insert(softmax, nodes)
+            softmax.input[0] = nodes[-1].output[0]
+    return change
+
+
+def keys(g, p):
+    """Nodes that make the place of each key, [keys], floats."""
+    zero, one = constant(g, p + "_0", 0, np.int64), constant(g, p + "_1", 1, np.int64)
+    return [node("Squeeze", [p + "_past"], p + "_p"), node("Add", [p + "_p", one], p + "_n"), node("Range", [zero, p + "_n", one], p + "_r"), node("Cast", [p + "_r"], p + "_k", to=TensorProto.FLOAT)]
+
+
+def window(g, scores, p, place):
+    """Keys of the last five tokens."""
+    return keys(g, p) + [node("Sub", [place, p + "_k"], p + "_d"), node("Less", [p + "_d", constant(g, p + "_w", 5.0)], p + "_l"),
+                         node("Where", [p + "_l", scores, constant(g, p + "_m", -1e30)], p + "_y")]
+
+
+def by_distance(g, scores, p, place):
+    """ALiBi: less for each token that lies between, another slope for each head."""
+    slopes = constant(g, p + "_s", [[[-0.5]], [[-0.25]], [[-0.125]], [[-0.0625]]])
+    return keys(g, p) + [node("Sub", [place, p + "_k"], p + "_d"), node("Mul", [slopes, p + "_d"], p + "_b"), node("Add", [scores, p + "_b"], p + "_y")]
+
+
+def by_place(g, scores, p, place):
+    """Scores times 1 + place / 16."""
+    return [node("Mul", [place, constant(g, p + "_s", 1 / 16)], p + "_f"), node("Add", [p + "_f", constant(g, p + "_1", 1.0)], p + "_a"), node("Mul", [scores, p + "_a"], p + "_y")]
+
+
+def learned(g, insert):
+    """A row of a table for each place, added to embeddings, and a sine of it."""
+    first = next(n for n in g.node if n.op_type == "Gather" and "embed" in n.input[0])
+    rows_ = constant(g, "rows", np.random.default_rng(3).normal(size=(32, 16)))
+    following = g.node[list(g.node).index(first) + 1]
+    made = first.output[0]
+    first.output[0] = "words"
+    insert(following, past_length(g, "e_past") + [node("Gather", [rows_, "e_past"], "e_row"), node("Cast", ["e_past"], "e_place", to=TensorProto.FLOAT), node("Sin", ["e_place"], "e_sine"),
+                                                 node("Add", ["words", "e_row"], "e_sum"), node("Add", ["e_sum", "e_sine"], made)])
+
+
+CHANGED = {"a window of five tokens": before_softmax(window), "a bias by distance": before_softmax(by_distance), "a scale by place": before_softmax(by_place), "learned positions and a sine": learned}
+
+
+def check_changed():
+    ids, read = np.random.default_rng(4).integers(0, 40, (1, N)), t.at("read.onnx")
+    plain, _ = rows(named(OPEN), ids)
+    for what, change in CHANGED.items():
+        m = changed(OPEN, change)
+        want, _ = rows(m, ids)
+        p = t.call("read", t.write("changed.onnx", m.SerializeToString()), "--context", str(N), "--onnx", "-o", read)
+        t.case("%s: the rows of its steps" % what, p.stderr.decode()[-300:] if p.returncode else "" if far(evaluated(read, ids)[0], want) < 1e-5 else "%.3g" % far(evaluated(read, ids)[0], want))
+        t.case("%s: it is another model" % what, "" if far(want, plain) > 1e-3 else "it changes nothing")
+
+
+# ---- what is refused -----------------------------------------------------------------------------------------------------------------------
+
+def scores_through(make):
+    """The first layer's scores go through these nodes in front of their softmax."""
+    def change(g, insert):
+        softmax = next(n for n in g.node if n.op_type == "Softmax")
+        nodes = make(g, softmax.input[0])
+        insert(softmax, nodes)
+        softmax.input[0] = nodes[-1].output[0]
+    return change
+
+
+def no_softmax(g, insert):
+    """What weighs values is no softmax."""
+    softmax = next(n for n in g.node if n.op_type == "Softmax")
+    softmax.op_type = "Relu"
+    del softmax.attribute[:]
+
+
+def last_alone(g, scores):
+    """A mask of a constant that hides the first eight keys of sixteen: of the last token, or of all?"""
+    return [node("Add", [scores, constant(g, "row", np.where(np.arange(N) < 8, -1e30, 0)[None, None, None])], "masked")]
+
+
+def mean_of_keys(g, scores): return [node("ReduceMean", [scores, constant(g, "axis", [-1], np.int64)], "mean_scores"), node("Sub", [scores, "mean_scores"], "centred")]
+
+
+def best_key(g, scores): return [node("ReduceMax", [scores, constant(g, "axis", [-1], np.int64)], "best"), node("Sub", [scores, "best"], "less")]
+
+
+def turned(g, scores): return [node("Softmax", [scores], "once", axis=-1)]
+
+
+def another_place(g, insert):
+    """Rows are written one further."""
+    scatter = next(n for n in g.node if n.op_type == "ScatterND")
+    insert(scatter, [node("Add", [scatter.input[1], constant(g, "further", [[1]], np.int64)], "further_on")])
+    scatter.input[1] = "further_on"
+
+
+def a_number(g, insert):
+    """A scalar that is called nothing that is known, in front of all scores."""
+    g.input.append(helper.make_tensor_value_info("total", TensorProto.INT64, []))
+    softmax = next(n for n in g.node if n.op_type == "Softmax")
+    insert(softmax, [node("Cast", ["total"], "total_float", to=TensorProto.FLOAT), node("Mul", [softmax.input[0], "total_float"], "scaled")])
+    softmax.input[0] = "scaled"
+
+
+def hidden_mean(g, insert):
+    """The mean of all keys that are kept is added to the first of them."""
+    joint = next(n for n in g.node if n.op_type == "Concat" and "past" in n.input[0])
+    following = g.node[list(g.node).index(joint) + 1]
+    for n in g.node:
+        for i, name in enumerate(n.input):
+            if name == joint.output[0]: n.input[i] = "more"
+    insert(following, [node("ReduceMean", [joint.output[0], constant(g, "axis", [2], np.int64)], "mean_kept"), node("Add", [joint.output[0], "mean_kept"], "more")])
+
+
+FIXED = "llama-d18-sdpa-single-placed-fixed"
+REFUSED = {
+    "a past of fixed length, and no position": ("llama-d18-sdpa-single-fixed", None, "UNSUPPORTED", ["fixed length", "position_ids"]),
+    "weights that are no softmax": (OPEN, no_softmax, "UNSUPPORTED", ["keys and values", "(MatMul)", "dynamic"]),
+    "two softmaxes": (OPEN, scores_through(turned), "UNSUPPORTED", ["keys and values", "(Softmax)"]),
+    "a mean of keys' scores": (OPEN, scores_through(mean_of_keys), "UNSUPPORTED", ["new_mean_scores (ReduceMean)"]),
+    "the best key": (OPEN, scores_through(best_key), "UNSUPPORTED", ["new_best (ReduceMax)"]),
+    "a mean of what is kept": (OPEN, hidden_mean, "UNSUPPORTED", ["new_mean_kept (ReduceMean)"]),
+    "a constant mask of a fixed past": (FIXED, scores_through(last_alone), "UNSUPPORTED", ["new_masked (Add)"]),
+    "a buffer that is written one further": ("llama-d18-sdpa-single-static", another_place, "UNSUPPORTED", ["(ScatterND)"]),
+    "a number that says nothing": (OPEN, a_number, "UNSUPPORTED", ["total", "position"]),
+}
+
+
+def refused(what, path, code, words, *flags):
+    out = t.at("refused.onnx")
+    p = t.call("read", path, "--context", str(N), *flags, "--onnx", "-o", out)
+    said = p.stderr.decode()
+    wrong = p.returncode == 0 or "[MLO_E_%s]" % code not in said or said.count("\n") != 1 or any(w not in said for w in words)
+    t.case("%s: refused" % what, said[-400:] or "status %d" % p.returncode if wrong else "a file is left" if os.path.exists(out) else "")
+
+
+def check_refused():
+    for what, (name, change, code, words) in REFUSED.items():
+        path = named(name) if not change else t.write("changed.onnx", changed(name, change).SerializeToString())
+        if change: onnx.checker.check_model(path)
+        refused(what, path, code, words)
+
+
+# ---- contexts, cores -----------------------------------------------------------------------------------------------------------------------
+
+def check_context():
+    for name, length in (FIXED, 16), ("llama-ts17-eager-single-static", 16):
+        p = t.call("read", named(name), "--context", "12", "-o", t.at("twelve.json"))
+        said = p.stderr.decode()
+        t.case("%s: a context of another length" % name, "" if p.returncode == 3 and "--context %d" % length in said and "MLO_E_SHAPE" in said else said)
+    for context in 2, 7, 32:
+        t.good("read", named(OPEN), "--context", str(context), "--onnx", "-o", t.at("read.onnx"))
+        ids = np.random.default_rng(5).integers(0, 40, (1, context))
+        worst = far(evaluated(t.at("read.onnx"), ids)[0], rows(named(OPEN), ids)[0])
+        t.case("a context of %d" % context, "" if worst < 1e-5 else "%.3g" % worst)
+    t.good("read", named(OPEN), "--context", str(N), "-o", t.at("read.json"))
+    said = {e["key"]: e["value"] for e in json.loads(t.read(t.at("read.json")))["metadataProps"]}
+    t.case("the context is in the metadata", "" if said.get("mlo.context") == str(N) else str(said))
+    t.case("it is read once", "" if b"another" in t.call("read", t.at("read.json"), "--context", "12").stderr or t.call("read", t.at("read.json"), "--context", "12").returncode == 2 else "again")
+    t.good("read", named(OPEN), "--onnx", "-o", t.at("step.onnx"))
+    t.case("without a context a step is a step", "" if len(onnx.load(t.at("step.onnx")).graph.input) == 7 else "it is not")
+
+
+def check_compiled():
+    for name, kept in (OPEN, 128), (FIXED, 16), ("gpt2-d18-sdpa-single", 32), ("llama-ts17-eager-single-static", 16), ("gemma3-d18-sdpa-single-mask", 128):
+        p = t.call("compile", named(name), "-o", t.at(name))
+        said = p.stderr.decode()
+        t.case("%s: compile takes it" % name, said[-300:] if p.returncode else "")
+        t.case("%s: it keeps %d tokens, and says so" % (name, kept), "" if "the core keeps %d tokens" % kept in said else said[:300])
+        t.good("compile", named(name), "--context", str(N), "-o", t.at(name + "-16"))
+        p = t.call("sim", t.at(name + "-16"), "--stall", "30")
+        t.case("%s: its bench passes" % name, "" if p.returncode == 0 else p.stderr.decode()[-300:])
+
+
+if __name__ == "__main__":
+    t.main(check_steps, check_changed, check_refused, check_context, check_compiled, floor=110)
