@@ -197,15 +197,18 @@ static int mlo_write_from_zero(mlo_cacheless *c, const mlo_node *n) {
     return mlo_fix_input(c, at->name, &f, 0, 0);
 }
 
-/* How many of the last tokens a Slice keeps, and along which axis (of so many); 0: it is none that does that. */
-static int64_t mlo_keeps_last(const mlo_cacheless *c, const mlo_node *n, int rank, int64_t *axis) {
+/* How many of the last tokens a Slice keeps, of `all` if that is known (else -1), and along which axis (of so many); 0:
+ * it is none that does that. */
+static int64_t mlo_keeps_last(
+    const mlo_cacheless *c, const mlo_node *n, int rank, int64_t all, int64_t *axis) {
     int64_t from = 0, to = 0, along = 0, step = 1;
     if (!mlo_is(n, "Slice") || n->n_input < 4 || !mlo_whole_number(c, n->input[1], &from)
         || !mlo_whole_number(c, n->input[2], &to) || !mlo_whole_number(c, n->input[3], &along)
         || (mlo_has_input(n, 4) && !mlo_whole_number(c, n->input[4], &step)))
         return 0;
     *axis = along + (along < 0 ? rank : 0);
-    return step == 1 && from < 0 && to >= INT32_MAX ? -from : 0;
+    if (from > 0 && from < all) from -= all;
+    return step == 1 && from < 0 && (to >= INT32_MAX || (all > 0 && to == all)) ? -from : 0;
 }
 
 /* An input that might be a past. */
@@ -224,9 +227,11 @@ typedef struct {
 /* Of a window a present is the last tokens. */
 static void mlo_past_cropped(const mlo_cacheless *c, mlo_past *p) {
     const mlo_value *v = mlo_value_of(c->g, p->node->output[0]);
+    const int64_t past = p->axis >= 0 ? p->form.dims[p->axis] : -1;
+    const int64_t all = past < 0 ? -1 : past + 1; /* with a token */
     for (size_t i = 0; p->joined && !p->out && i < v->n_use; i++) {
         int64_t axis = -1;
-        const int64_t last = mlo_keeps_last(c, v->use[i], p->form.rank, &axis);
+        const int64_t last = mlo_keeps_last(c, v->use[i], p->form.rank, all, &axis);
         if (!last || axis != p->axis) continue;
         p->out = mlo_given_out(c->m, c->g, v->use[i]->output[0]);
         if (p->out && (!p->last || last < p->last)) p->last = last;
@@ -240,7 +245,7 @@ static const mlo_value *mlo_past_taken(
     const mlo_cacheless *c, const mlo_value *v, int rank, int64_t *last) {
     mlo_node *n = NULL;
     int64_t axis = -1;
-    *last = mlo_readers(v, &n) == 1 ? mlo_keeps_last(c, n, rank, &axis) : 0;
+    *last = mlo_readers(v, &n) == 1 ? mlo_keeps_last(c, n, rank, -1, &axis) : 0;
     const mlo_value *taken = *last
         ? mlo_handed_through(c->m, c->g, mlo_value_of(c->g, n->output[0]))
         : v;
@@ -261,6 +266,8 @@ static mlo_past mlo_past_of(const mlo_cacheless *c, const mlo_value *input) {
     p.joined = mlo_is(p.node, "Concat") && p.axis >= 0;
     if (p.cacher || p.joined)
         p.out = mlo_given_out(c->m, c->g, p.node->output[p.cacher ? p.cacher->present : 0]);
+    if (!p.out && p.joined && p.node->n_input == 2 && p.node->input[0] == p.v->name)
+        p.out = mlo_given_out(c->m, c->g, p.node->input[1]); /* what is new leaves alone */
     mlo_past_cropped(c, &p);
     return p;
 }
@@ -512,7 +519,7 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);
     if (!mlo_is_past(&p) && !mlo_resembles_past(&p, v)) return 0;
     MLO_TRY(mlo_refuse_past(c, &p, v));
-    if (p.last) mlo_drop_output(c, p.out);
+    if (p.out) mlo_drop_output(c, p.out);
     return mlo_write_from_zero(c, p.node) || mlo_drop_past(c, v, p.node, p.axis, p.cacher->attends)
             || mlo_hand_on(c, p.node, p.cacher)
         ? mlo_failed(c->m)

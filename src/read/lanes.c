@@ -39,7 +39,7 @@ typedef struct mlo_lanes {
     /* rules of who follows, asked first, and of inputs that have no batch: *done = 1 where they say what happens. What
      * they return is what rules return; NULL: there are none. */
     int (*rule)(struct mlo_lanes *l, mlo_node *n, int *done);
-    int (*meets)(struct mlo_lanes *l, mlo_node *n, size_t k, int axis, int rank, int *done);
+    int (*meets)(struct mlo_lanes *l, mlo_node *n, size_t k, mlo_lane at, int rank, int *done);
     void *user; /* theirs */
     mlo_map at; /* a value's name -> its mlo_lane */
     mlo_map pairs; /* indices (b, i), by name: b counts the batch */
@@ -168,7 +168,7 @@ static int mlo_lane_meets(mlo_lanes *l, mlo_node *n, size_t k, int right, mlo_la
     int done = 0;
     at.axis = f.rank - right;
     if (!mlo_form_known(&f)) return 0;
-    const int met = l->meets ? l->meets(l, n, k, at.axis, right, &done) : 0;
+    const int met = l->meets ? l->meets(l, n, k, at, right, &done) : 0;
     if (done) return met;
     if (at.axis < 0 || f.dims[at.axis] == 1) return 1;
     if (f.dims[at.axis] != at.outer * l->batch * at.inner) return 0;
@@ -251,17 +251,34 @@ static int mlo_lane_ones(const mlo_form *f, int axis, int *count) {
  * prefers. */
 static int mlo_lane_one(
     mlo_lanes *l, mlo_node *n, mlo_lane at, const mlo_form *x, const mlo_form *y) {
-    int64_t before = 1, to[MLO_MAX_RANK];
+    int64_t before = at.outer, outer = 1, to[MLO_MAX_RANK];
     int had, has, axis = 0;
     const int place = at.axis - mlo_lane_ones(x, at.axis, &had);
     for (int i = 0; i < at.axis; i++) before *= x->dims[i];
     for (int64_t first = 1; axis < y->rank && first < before; axis++) first *= y->dims[axis];
     mlo_lane_ones(y, axis, &has);
-    if (at.outer * at.inner != 1 || !has) return 0;
-    axis += (int)mlo_min(had == 1 && has > 1 ? l->second : place, has - 1);
-    for (int i = 0; i < y->rank; i++) to[i] = i == axis ? l->to : y->dims[i];
+    if (at.inner != 1 || (!has && !axis)) return 0;
+    if (has)
+        axis += (int)mlo_min(had == 1 && has > 1 ? l->second : place, has - 1);
+    else
+        outer = y->dims[--axis]; /* as of each head */
+    for (int i = 0; i < y->rank; i++) to[i] = i == axis ? outer * l->to : y->dims[i];
     return mlo_lane_becomes(l, n, "Reshape", mlo_lane_numbers(l, to, y->rank))
-        && mlo_lane_put(l, n->output[0], axis, 1, 1);
+        && mlo_lane_put(l, n->output[0], axis, outer, 1);
+}
+
+/* Where new dimensions come is said. */
+static int mlo_lane_unsqueezed(mlo_lanes *l, const mlo_node *n, mlo_lane at, int rank) {
+    int64_t list[MLO_MAX_LIST];
+    const int count = mlo_lane_list(l, n, "axes", 1, list);
+    int axis = -1;
+    for (int i = 0, old = -1; axis < 0 && count >= 0 && i < rank; i++) {
+        int made = 0;
+        for (int k = 0; k < count; k++) made |= (list[k] < 0 ? list[k] + rank : list[k]) == i;
+        old += !made;
+        if (!made && old == at.axis) axis = i;
+    }
+    return axis >= 0 && mlo_lane_all(l, n, axis, at);
 }
 
 /* Elements keep their order: the batch lies behind as many others as before. */
@@ -272,6 +289,7 @@ static int mlo_lane_reshape(mlo_lanes *l, mlo_node *n) {
     int64_t before = at.outer, first = 1;
     int axis = 0;
     if (at.axis < 0 || !mlo_form_known(&y)) return 0;
+    if (l->batch == 1 && mlo_is(n, "Unsqueeze")) return mlo_lane_unsqueezed(l, n, at, y.rank);
     if (l->batch == 1) return mlo_lane_one(l, n, at, &x, &y);
     if (mlo_is(n, "Squeeze") && !mlo_attr_of(n, "axes") && !mlo_has_input(n, 1)) return 0;
     for (int i = 0; i < at.axis; i++) before *= x.dims[i];
@@ -423,16 +441,18 @@ static int mlo_lane_pairs(mlo_lanes *l, mlo_node *n) {
         && !mlo_map_put(l->m, &l->pairs, y->name, n) && mlo_lane_all(l, n, at.axis, at);
 }
 
-/* Of each of the batch what indices say whose first counts it: as transformers' masks pick what is no padding, or
- * classifiers the last token. */
+/* What indices say of dimensions in front of the batch; or of each of it what those say whose first counts it: as
+ * transformers' masks pick what is no padding, or classifiers the last token. */
 static int mlo_lane_gather_nd(mlo_lanes *l, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0), ids = mlo_lane_in(l, n, 1);
-    if (at.axis || at.outer * at.inner != 1 || mlo_int(n, "batch_dims", 0) || !mlo_has_input(n, 1))
-        return 0;
+    const mlo_form f = mlo_lane_form(l, n, 1); /* [.., k] */
+    if (f.rank < 1 || mlo_int(n, "batch_dims", 0)) return 0;
+    if (ids.axis < 0 && at.axis >= f.dims[f.rank - 1])
+        return mlo_lane_all(l, n, at.axis + f.rank - 1 - (int)f.dims[f.rank - 1], at);
+    if (at.axis || at.outer * at.inner != 1) return 0;
     if (ids.axis >= 0)
         return mlo_map_get(&l->pairs, n->input[1]) && mlo_lane_all(l, n, ids.axis, ids);
-    const mlo_form f = mlo_lane_form(l, n, 1); /* [B, .., k]: the first of the k counts the batch */
-    return f.rank > 1
+    return f.rank > 1 /* [B, .., k]: the first of the k counts the batch */
         && mlo_lane_edits(l, n, 1, mlo_lane_indices(l, n->input[1], f.dims[f.rank - 1], 1))
         && mlo_lane_all(l, n, 0, at);
 }

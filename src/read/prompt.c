@@ -16,7 +16,7 @@
 
 /* A node that puts past keys or values before the new ones, or writes those into a buffer. */
 typedef struct {
-    const mlo_value *past; /* the input */
+    const char *past; /* the input */
     mlo_node *node;
     size_t fresh; /* of its inputs: the new ones */
     size_t place; /* of its inputs: where they are written; 0: behind the past */
@@ -56,7 +56,7 @@ static int mlo_joins_find(mlo_prompt *p) {
     mlo_cacheless c = { p->m, p->g, p->k->tokens };
     for (size_t i = 0; i < p->g->n_input; i++) {
         const mlo_value *v = mlo_value_of(p->g, p->g->input[i]->name);
-        mlo_join j = { v, NULL, 1, 0, -1 };
+        mlo_join j = { v->name, NULL, 1, 0, -1 };
         j.axis = mlo_kept_axis(&c, v, &j.node);
         const mlo_past past = mlo_past_of(&c, v);
         const int short_of = past.readers > 1 || (past.last && past.last < c.tokens - 1);
@@ -72,6 +72,20 @@ static int mlo_joins_find(mlo_prompt *p) {
         if (!MLO_PUSH(p->m, p->join, p->n_join, j)) return mlo_failed(p->m);
     }
     return 0;
+}
+
+/* Present keys and values leave no more, nor what was done to them for that. */
+static int mlo_joins_keep(mlo_prompt *p) {
+    mlo_cacheless c = { p->m, p->g, p->k->tokens };
+    for (size_t i = 0; i < p->n_join; i++) {
+        const mlo_join *j = &p->join[i];
+        const mlo_past past = mlo_past_of(&c, mlo_value_of(p->g, j->past));
+        const char *out = j->place ? mlo_buffer_out(&c, j->node) : past.out;
+        if (out) mlo_drop_output(&c, out);
+        while ((out = mlo_given_out(p->m, p->g, j->node->output[0])) != NULL)
+            mlo_drop_output(&c, out);
+    }
+    return mlo_drop_dead(p->m, p->g) || mlo_index(p->m, p->g) || mlo_infer(p->m);
 }
 
 /* Does a Slice take the last along an axis of so many? */
@@ -93,7 +107,8 @@ static int mlo_keys_picked(mlo_lanes *l, mlo_node *n, mlo_lane at) {
     const mlo_form x = mlo_lane_form(l, n, 0), f = mlo_form_of(v);
     const int pairs = mlo_is(n, "GatherND"), axis = f.rank - 1 - pairs;
     const int64_t said = mlo_int(n, "axis", 0), parts = pairs ? 2 : 1;
-    mlo_array *all = v && v->tensor && f.dtype == MLO_INT64 && axis >= 0
+    const int picks = pairs || mlo_is(n, "Gather");
+    mlo_array *all = picks && v && v->tensor && f.dtype == MLO_INT64 && axis >= 0
         ? mlo_tensor_load(l->m, v->tensor)
         : NULL;
     int counts = all && f.dims[axis] == l->batch && mlo_array_count(all) == l->batch * parts
@@ -136,8 +151,7 @@ static int mlo_keys_rule(mlo_lanes *l, mlo_node *n, int *done) {
     if (!*done) return 0;
     if (j) return mlo_lane_put(l, n->output[0], j->axis, 1, 1);
     if (mlo_is(n, "Softmax") && at.axis >= 0) return mlo_keys_softmax(l, p, n, at);
-    if ((mlo_is(n, "GatherND") || mlo_is(n, "Gather")) && at.axis >= 0)
-        return mlo_keys_picked(l, n, at);
+    if (at.axis >= 0 && mlo_keys_picked(l, n, at)) return 1;
     if (mlo_is(n, "Slice") && at.axis >= 0 && mlo_takes_last(l, n, at.axis, l->batch))
         return !mlo_map_put(l->m, &p->turns, n, n);
     if (mlo_is(n, "CumSum") && at.axis >= 0 && !mlo_int(n, "reverse", 0)
@@ -155,12 +169,12 @@ static int mlo_keys_rule(mlo_lanes *l, mlo_node *n, int *done) {
 
 /* What meets keys may have a place for each; but where the past has a fixed length a constant that differs from key to
  * key is what the last token sees. */
-static int mlo_keys_meet(mlo_lanes *l, mlo_node *n, size_t k, int axis, int rank, int *done) {
+static int mlo_keys_meet(mlo_lanes *l, mlo_node *n, size_t k, mlo_lane at, int rank, int *done) {
     const mlo_prompt *p = (const mlo_prompt *)l->user;
     const mlo_value *v = mlo_value_of(l->g, n->input[k]);
     (void)rank;
     *done = 1;
-    if (!p->k->fixed || !v || !v->tensor || axis < 0 || mlo_form_of(v).dims[axis] != l->batch)
+    if (!p->k->fixed || !v || !v->tensor || at.axis < 0 || mlo_form_of(v).dims[at.axis] != l->batch)
         return 1;
     mlo_array *all = mlo_tensor_load(l->m, v->tensor);
     const size_t size = all ? mlo_dtype_size(all->dtype) : 0;
@@ -209,12 +223,13 @@ static int mlo_tokens_reads(
     return e.name && MLO_PUSH(l->m, l->edit, l->n_edit, e);
 }
 /* What differs from token to token is read for all of them. */
-static int mlo_tokens_meet(mlo_lanes *l, mlo_node *n, size_t k, int axis, int rank, int *done) {
+static int mlo_tokens_meet(mlo_lanes *l, mlo_node *n, size_t k, mlo_lane at, int rank, int *done) {
     mlo_prompt *p = (mlo_prompt *)l->user;
     const mlo_instant *o = mlo_instant_of(p->k, n->input[k]);
     *done = o != NULL;
-    if (!o || (axis >= 0 && o->form.dims[axis] != 1)) return 0;
-    return mlo_tokens_reads(l, p, n, k, axis < 0 ? 0 : axis, axis < 0 ? rank : o->form.rank);
+    if (!o || at.outer * at.inner != 1 || (at.axis >= 0 && o->form.dims[at.axis] != 1)) return 0;
+    return mlo_tokens_reads(
+        l, p, n, k, at.axis < 0 ? 0 : at.axis, at.axis < 0 ? rank : o->form.rank);
 }
 
 /* Beside keys alone, what differs has its tokens in front of its keys: [.., 1, keys]. */
@@ -350,8 +365,10 @@ static mlo_node *mlo_prompt_masked(mlo_prompt *p, const mlo_lanes *l, mlo_node *
     mlo *m = p->m;
     const mlo_form f = mlo_lane_form(l, softmax, 0);
     const int64_t said = mlo_int(softmax, "axis", -1), axis = said < 0 ? said + f.rank : said;
-    const int token = mlo_lane_in(l, softmax, 0).axis;
-    const char *mask = token < 0 ? NULL : mlo_prompt_causal(p, &f, token, (int)axis);
+    const mlo_lane at = mlo_lane_in(l, softmax, 0);
+    const char *mask = at.axis < 0 || at.outer * at.inner != 1
+        ? NULL
+        : mlo_prompt_causal(p, &f, at.axis, (int)axis);
     const char *out = mask ? mlo_format(m, "%s_causal", softmax->output[0]) : NULL;
     mlo_node *add = out ? mlo_node_new(m, "Add", out) : NULL;
     if (!mask && !m->error.code)
@@ -381,17 +398,11 @@ static int mlo_prompt_mask(mlo_prompt *p, const mlo_lanes *l) {
     return 0;
 }
 
-/* Past keys and values go, and present ones leave no more; what differs from token to token is constant. */
+/* Past keys and values go; what differs from token to token is constant. */
 static int mlo_prompt_forget(mlo_prompt *p, const mlo_lanes *l) {
-    mlo_cacheless c = { p->m, p->g, p->k->tokens };
     for (size_t i = 0; i < p->n_join; i++) {
         const mlo_join *j = &p->join[i];
-        const mlo_past past = mlo_past_of(&c, j->past);
-        const char *out = j->place ? mlo_buffer_out(&c, j->node) : past.out;
-        if (out) mlo_drop_output(&c, out);
-        for (; (out = mlo_given_out(p->m, p->g, j->node->output[0])) != NULL;)
-            mlo_drop_output(&c, out);
-        mlo_drop_info(p->g->input, &p->g->n_input, j->past->name);
+        mlo_drop_info(p->g->input, &p->g->n_input, j->past);
         j->node->input[0] = j->node->input[j->fresh];
         j->node->n_input = 1;
         j->node->n_attr = 0;
@@ -442,7 +453,8 @@ static int mlo_step_end(mlo *m, mlo_instants *k) {
         { NULL, 0, 0 } };
     if (m->stale) MLO_TRY(mlo_index(m, p.g));
     k->forms = (mlo_map){ NULL, 0, 0 };
-    if (mlo_instants_take(k) || mlo_index(m, p.g) || mlo_infer(m) || mlo_joins_find(&p))
+    if (mlo_instants_take(k) || mlo_index(m, p.g) || mlo_infer(m) || mlo_joins_find(&p)
+        || mlo_joins_keep(&p))
         return mlo_failed(m);
     return mlo_prompt_make(&p);
 }
