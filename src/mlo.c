@@ -80,9 +80,11 @@
 #include "read/select.c"            /* choices that are written as arithmetic */
 #include "read/wrapped.c"           /* rows that are counted from the end by hand */
 #include "read/cache.c"             /* which inputs are past keys and values, and how they go */
+#include "read/unstacked.c"         /* pasts of all layers in one tensor become one of each */
 #include "read/lanes.c"             /* where the parts of a batch, or tokens, lie in each value */
 #include "read/instants.c"           /* what depends on a token's place alone, at each of them */
 #include "read/step.c"              /* a step that was exported for one new token */
+#include "read/ungrouped.c"         /* heads of one token that are rows of their group */
 #include "read/prompt.c"            /* such a step becomes the prompt of many */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/unbatch.c"           /* a batch that an export has fixed becomes one sequence */

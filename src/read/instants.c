@@ -35,6 +35,7 @@ typedef struct {
     mlo_graph *g;
     int64_t tokens;
     int fixed; /* 1: the past has a length of its own */
+    int placed; /* 1: something says where the token is */
     mlo_map at; /* a value's name -> its mlo_instant */
     mlo_instant **instant; /* all of them */
     size_t n_instant;

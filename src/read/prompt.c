@@ -85,6 +85,11 @@ static int mlo_joins_keep(mlo_prompt *p) {
         while ((out = mlo_given_out(p->m, p->g, j->node->output[0])) != NULL)
             mlo_drop_output(&c, out);
     }
+    for (size_t i = p->g->n_input; i--;) { /* a stack of which sizes were read */
+        const mlo_value *v = mlo_value_of(p->g, p->g->input[i]->name);
+        if (!v->n_uses && mlo_form_of(v).rank > 4)
+            mlo_drop_info(p->g->input, &p->g->n_input, v->name);
+    }
     return mlo_drop_dead(p->m, p->g) || mlo_index(p->m, p->g) || mlo_infer(p->m);
 }
 
@@ -153,7 +158,7 @@ static int mlo_keys_rule(mlo_lanes *l, mlo_node *n, int *done) {
     if (mlo_is(n, "Softmax") && at.axis >= 0) return mlo_keys_softmax(l, p, n, at);
     if (at.axis >= 0 && mlo_keys_picked(l, n, at)) return 1;
     if (mlo_is(n, "Slice") && at.axis >= 0 && mlo_takes_last(l, n, at.axis, l->batch))
-        return !mlo_map_put(l->m, &p->turns, n, n);
+        return (p->k->placed = 1) && !mlo_map_put(l->m, &p->turns, n, n);
     if (mlo_is(n, "CumSum") && at.axis >= 0 && !mlo_int(n, "reverse", 0)
         && mlo_lane_list(l, n, "", 1, axis) == 1)
         return mlo_lane_all(l, n, at.axis, at);
@@ -167,22 +172,47 @@ static int mlo_keys_rule(mlo_lanes *l, mlo_node *n, int *done) {
     return 0;
 }
 
+/* Does a constant change from key to key by the same amount, if at all? *changes: it does. */
+static int mlo_keys_even(const mlo_array *a, int axis, int *changes) {
+    int64_t inner = 1;
+    for (int d = axis + 1; d < a->rank; d++) inner *= a->dims[d];
+    int even = a->dtype == MLO_FLOAT;
+    const float *v = (const float *)a->data;
+    for (int64_t i = 0, n = a->dims[axis] * inner; even && i < mlo_array_count(a); i++) {
+        const int64_t key = i % n / inner;
+        if (key < 2) continue;
+        const float first = v[i - (key - 1) * inner] - v[i - key * inner],
+                    here = v[i] - v[i - inner];
+        even = fabsf(here - first) <= 1e-4f * fabsf(first);
+        *changes |= first < 0 || first > 0;
+    }
+    return even;
+}
+/* Is a constant the same for all keys? */
+static int mlo_keys_alike(const mlo_array *a) {
+    const size_t size = mlo_dtype_size(a->dtype);
+    for (int64_t i = 1; i < mlo_array_count(a); i++)
+        if (memcmp(a->data, (const char *)a->data + (size_t)i * size, size) != 0) return 0;
+    return 1;
+}
+
 /* What meets keys may have a place for each; but where the past has a fixed length a constant that differs from key to
- * key is what the last token sees. */
+ * key is what the last token sees. ALiBi's is seen by all: what is added to scores in even steps is another one's but
+ * for a number for all keys, which no softmax sees; and such a model has no other positions. */
 static int mlo_keys_meet(mlo_lanes *l, mlo_node *n, size_t k, mlo_lane at, int rank, int *done) {
     const mlo_prompt *p = (const mlo_prompt *)l->user;
     const mlo_value *v = mlo_value_of(l->g, n->input[k]);
+    int changes = 0;
     (void)rank;
     *done = 1;
     if (!p->k->fixed || !v || !v->tensor || at.axis < 0 || mlo_form_of(v).dims[at.axis] != l->batch)
         return 1;
     mlo_array *all = mlo_tensor_load(l->m, v->tensor);
-    const size_t size = all ? mlo_dtype_size(all->dtype) : 0;
-    int same = all != NULL;
-    for (int64_t i = 1; same && i < mlo_array_count(all); i++)
-        same = !memcmp(all->data, (char *)all->data + (size_t)i * size, size);
+    const int alike = all && mlo_keys_alike(all);
+    const int even = all && !alike && mlo_is(n, "Add") && mlo_keys_even(all, at.axis, &changes);
     mlo_array_free(l->m, all);
-    return same;
+    p->k->placed |= even && changes;
+    return alike || even;
 }
 
 /* ---- where tokens lie ----------------------------------------------------- */
@@ -432,6 +462,13 @@ static int mlo_prompt_make(mlo_prompt *p) {
     mlo_lane_free(&keys);
     if (!done)
         return m->error.code ? mlo_failed(m) : mlo_prompt_refuse(m, keys.stop, "keys and values");
+    if (p->k->fixed && !p->k->placed)
+        return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL,
+            "the step is exported for one new token behind a past of fixed length, and no input "
+            "says where it is: what "
+            "depends on its place is a constant of the last one; export it with the past's length "
+            "dynamic, or with "
+            "position_ids");
     for (int second = 1; second >= 0 && !(done = 0); second--) {
         l = none;
         l.second = second;
@@ -453,8 +490,8 @@ static int mlo_step_end(mlo *m, mlo_instants *k) {
         { NULL, 0, 0 } };
     if (m->stale) MLO_TRY(mlo_index(m, p.g));
     k->forms = (mlo_map){ NULL, 0, 0 };
-    if (mlo_instants_take(k) || mlo_index(m, p.g) || mlo_infer(m) || mlo_joins_find(&p)
-        || mlo_joins_keep(&p))
+    if (mlo_ungroup(m, p.g) || mlo_instants_take(k) || mlo_index(m, p.g) || mlo_infer(m)
+        || mlo_joins_find(&p) || mlo_joins_keep(&p))
         return mlo_failed(m);
     return mlo_prompt_make(&p);
 }

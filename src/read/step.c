@@ -9,8 +9,8 @@
  * and what depends on where it is is one row: of a position that is an input, or computed from how long the past is.
  * What is computed from sizes that depend on an open past is found by a length that is no other size by chance.
  *
- * invariant: a step whose past has a fixed length, and which no input tells where it is, is refused: its place may be a
- *     constant.
+ * invariant: where the past has a fixed length, and no input says where the token is, k->placed is 0: its place may be
+ *     a constant.
  * example: ids [1, 1], past [1, 2, P, 4], Cos(Shape(past)[2] * f) at 16 tokens: P is 15, cosines an input [1, 1, 4].
  * cost: O(nodes), and N evaluations of what depends on a token's place.
  */
@@ -77,21 +77,30 @@ static int mlo_tokens_axis(const mlo_cacheless *c, const mlo_value *v) {
                                       : -1;
 }
 
-/* How many tokens the cache of a step of one token keeps with the new one: as its past is long, or its buffers; -1:
- * that is open; 0: it is no such step. */
-static int64_t mlo_step_tokens(const mlo_cacheless *c) {
-    int64_t kept = 0;
+/* Does one token come in? */
+static int mlo_steps_by_one(const mlo_cacheless *c) {
     int one = 0, more = 0;
     for (size_t i = 0; i < c->g->n_input; i++) {
         const mlo_value *v = mlo_value_of(c->g, c->g->input[i]->name);
         const mlo_form f = mlo_form_of(v);
-        mlo_node *buffer;
-        const int axis = mlo_kept_axis(c, v, &buffer), tokens = mlo_tokens_axis(c, v);
+        const int tokens = mlo_tokens_axis(c, v);
         one |= tokens >= 0 && f.dims[tokens] == 1;
         more |= tokens >= 0 && f.dims[tokens] != 1 && mlo_looks_up(v);
-        if (axis >= 0 && !kept) kept = f.dims[axis] < 0 ? -1 : f.dims[axis] + !buffer;
     }
-    return one && !more ? kept : 0;
+    return one && !more;
+}
+
+/* How many tokens the cache of a step of one token keeps with the new one: as its past is long, or its buffers; -1:
+ * that is open; 0: it is no such step. */
+static int64_t mlo_step_tokens(const mlo_cacheless *c) {
+    for (size_t i = 0; i < c->g->n_input; i++) {
+        const mlo_value *v = mlo_value_of(c->g, c->g->input[i]->name);
+        const mlo_form f = mlo_form_of(v);
+        mlo_node *buffer;
+        const int axis = mlo_kept_axis(c, v, &buffer);
+        if (axis >= 0 && mlo_steps_by_one(c)) return f.dims[axis] < 0 ? -1 : f.dims[axis] + !buffer;
+    }
+    return 0;
 }
 
 /* Are there buffers? */
@@ -127,7 +136,8 @@ static int mlo_open_find(mlo_cacheless *c, mlo_open_sizes *open) {
         for (size_t d = 0; s && d < s->n_dim; d++) {
             if (!s->dim[d].param && s->dim[d].has & MLO_HAS(1)) continue;
             const int sequences = !d && s->n_dim > 1 && axis != 0;
-            const mlo_open_size_of one = { &s->dim[d], axis != (int)d };
+            const int stack = s->n_dim > 4; /* of which sizes alone are read */
+            const mlo_open_size_of one = { &s->dim[d], axis != (int)d && !stack };
             s->dim[d].param = NULL;
             s->dim[d].has = MLO_HAS(1);
             s->dim[d].value = 1;
@@ -168,9 +178,8 @@ static int mlo_step_probe(mlo_cacheless *c, const mlo_open_sizes *open, mlo_inst
     return mlo_failed(m);
 }
 
-/* Inputs that say where the token is are known at each, and are that of the last one where sizes are computed. *any:
- * there is one. */
-static int mlo_step_places(mlo_cacheless *c, mlo_instants *k, int *any) {
+/* Inputs that say where the token is are known at each, and are that of the last one where sizes are computed. */
+static int mlo_step_places(mlo_cacheless *c, mlo_instants *k) {
     for (size_t i = 0; i < c->g->n_input; i++) {
         const mlo_value *v = mlo_value_of(c->g, c->g->input[i]->name);
         const mlo_form f = mlo_form_of(v);
@@ -181,7 +190,7 @@ static int mlo_step_places(mlo_cacheless *c, mlo_instants *k, int *any) {
                 "not known; call it a "
                 "position, or export the step for several new tokens, with that axis dynamic");
         }
-        *any = 1;
+        k->placed = 1;
         MLO_TRY(mlo_instant_counts(k, v->name));
     }
     MLO_TRY(mlo_instants_take(k));
@@ -197,7 +206,6 @@ static int mlo_step_begin(mlo_cacheless *c, mlo_instants *k) {
     mlo *m = c->m;
     const int64_t said = mlo_step_tokens(c);
     mlo_open_sizes open = { NULL, 0 };
-    int placed = 0;
     k->m = m;
     k->g = c->g;
     k->tokens = c->tokens;
@@ -210,14 +218,7 @@ static int mlo_step_begin(mlo_cacheless *c, mlo_instants *k) {
             (long long)c->tokens, (long long)said, (long long)said);
     MLO_TRY(mlo_open_find(c, &open));
     if (said < 0) MLO_TRY(mlo_step_probe(c, &open, k));
-    if (mlo_open_bind(c, &open, c->tokens - 1) || mlo_infer(m) || mlo_step_places(c, k, &placed))
+    if (mlo_open_bind(c, &open, c->tokens - 1) || mlo_infer(m) || mlo_step_places(c, k))
         return mlo_failed(m);
-    if (said > 0 && !placed)
-        return mlo_fail_at(m, MLO_E_UNSUPPORTED, NULL,
-            "the step is exported for one new token behind a past of fixed length, and no input "
-            "says where it is: what "
-            "depends on its place is a constant of the last one; export it with the past's length "
-            "dynamic, or with "
-            "position_ids");
     return 0;
 }
