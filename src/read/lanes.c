@@ -27,6 +27,8 @@ typedef struct {
     mlo_array *value; /* a new constant; NULL: it is there, or none */
     const char *name; /* of one that is there; NULL: none */
     const char *op; /* NULL: what it was */
+    int from; /* its first input's axis that comes first, and */
+    int into; /* its output's first axis comes there; 0: none does */
 } mlo_lane_edit;
 
 /* What is followed, and how many parts it has. */
@@ -85,12 +87,12 @@ static int mlo_lane_all(mlo_lanes *l, const mlo_node *n, int axis, mlo_lane like
 /* ---- what is said anew ---------------------------------------------------- */
 
 static int mlo_lane_edits(mlo_lanes *l, mlo_node *n, size_t input, mlo_array *value) {
-    const mlo_lane_edit e = { n, input, value, NULL, NULL };
+    const mlo_lane_edit e = { n, input, value, NULL, NULL, 0, 0 };
     return value && MLO_PUSH(l->m, l->edit, l->n_edit, e);
 }
 /* The node is another one, of the first input and of that value, if there is one. */
 static int mlo_lane_becomes(mlo_lanes *l, mlo_node *n, const char *op, mlo_array *value) {
-    const mlo_lane_edit e = { n, 1, value, NULL, op };
+    const mlo_lane_edit e = { n, 1, value, NULL, op, 0, 0 };
     return MLO_PUSH(l->m, l->edit, l->n_edit, e);
 }
 
@@ -246,6 +248,38 @@ static int mlo_lane_ones(const mlo_form *f, int axis, int *count) {
     *count = last - first;
     return first;
 }
+/* Which dimension of 1 of y that of x, at an axis, is, where it is moved: each of x's others has one of y. -1: none. */
+static int mlo_lane_spare(const mlo_lanes *l, const mlo_form *x, int axis, const mlo_form *y) {
+    int before = 0, others = -1, ones = 0, at = -1;
+    for (int d = 0; d < x->rank; d++) {
+        before += d < axis && x->dims[d] == 1;
+        others += x->dims[d] == 1;
+    }
+    for (int d = 0; d < y->rank; d++) ones += y->dims[d] == 1;
+    if (ones <= others) return -1;
+    if (!others && ones > 1) before = l->second;
+    for (int d = 0; d < y->rank && before >= 0; d++) {
+        before -= y->dims[d] == 1;
+        at = d;
+    }
+    return at;
+}
+
+/* A reshape of one part may move it past others, which no reshape of many does: it comes first, and then where it
+ * belongs. [1, 40] to heads [5, 1, 8], say. */
+static int mlo_lane_moved(
+    mlo_lanes *l, mlo_node *n, mlo_lane at, const mlo_form *x, const mlo_form *y) {
+    const int axis = mlo_lane_spare(l, x, at.axis, y);
+    int64_t to[MLO_MAX_RANK] = { l->to };
+    if (axis < 0) return 0;
+    for (int d = 0, k = 1; d < y->rank; d++)
+        if (d != axis) to[k++] = y->dims[d];
+    if (!mlo_lane_becomes(l, n, "Reshape", mlo_lane_numbers(l, to, y->rank))) return 0;
+    l->edit[l->n_edit - 1].from = at.axis;
+    l->edit[l->n_edit - 1].into = axis;
+    return mlo_lane_put(l, n->output[0], axis, 1, 1);
+}
+
 /* Of one part, a dimension of 1, any of those that lie behind as many elements could be the one: that in the same
  * place among them, or, where there is no choice in front of the reshape and one behind it, the one that who follows
  * prefers. */
@@ -257,6 +291,7 @@ static int mlo_lane_one(
     for (int i = 0; i < at.axis; i++) before *= x->dims[i];
     for (int64_t first = 1; axis < y->rank && first < before; axis++) first *= y->dims[axis];
     mlo_lane_ones(y, axis, &has);
+    if (!has && at.outer * at.inner == 1 && mlo_lane_moved(l, n, at, x, y)) return 1;
     if (at.inner != 1 || (!has && !axis)) return 0;
     if (has)
         axis += (int)mlo_min(had == 1 && has > 1 ? l->second : place, has - 1);
@@ -643,6 +678,63 @@ static const char *mlo_lane_name(const mlo_lanes *l, const mlo_node *n, size_t k
     return name;
 }
 
+/* A Transpose that brings an axis to another place. */
+static mlo_node *mlo_lane_turn(mlo_lanes *l, const mlo_node *like, const char *in, const char *out,
+    int rank, int from, int into) {
+    int64_t perm[MLO_MAX_RANK];
+    mlo_node *n = mlo_node_new(l->m, "Transpose", out);
+    for (int d = 0, k = 0; d < rank; d++) {
+        k += k == from;
+        perm[d] = d == into ? from : k++;
+    }
+    if (!n || mlo_node_input(l->m, n, in) || mlo_node_output(l->m, n, out)
+        || mlo_node_meta(l->m, n, like))
+        return NULL;
+    mlo_attr_ints(l->m, n, "perm", perm, (size_t)rank);
+    return n;
+}
+
+/* A name that nothing has. */
+static const char *mlo_lane_turned(const mlo_lanes *l, const char *of) {
+    const char *name = NULL;
+    for (int k = 0; !name || mlo_value_of(l->g, name); k++)
+        if (!(name = mlo_format(l->m, "%s_turned%d", of, k))) break;
+    return name && mlo_index_value(l->m, l->g, name) ? name : NULL;
+}
+
+/* The node with what moves in front of it and behind. */
+static int mlo_lane_turns(mlo_lanes *l, const mlo_lane_edit *e, mlo_graph *to) {
+    mlo_node *n = e->node;
+    const char *out = n->output[0];
+    const int had = mlo_form_of(mlo_value_of(l->g, n->input[0])).rank,
+              rank = mlo_form_of(mlo_value_of(l->g, out)).rank;
+    const char *first = e->from ? mlo_lane_turned(l, n->input[0]) : NULL;
+    if (first) {
+        MLO_TRY(mlo_graph_add(l->m, to, mlo_lane_turn(l, n, n->input[0], first, had, e->from, 0)));
+        n->input[0] = first;
+    }
+    const char *made = e->into ? mlo_lane_turned(l, out) : NULL;
+    if (made) n->output[0] = made;
+    MLO_TRY(mlo_graph_add(l->m, to, n));
+    return made ? mlo_graph_add(l->m, to, mlo_lane_turn(l, n, made, out, rank, 0, e->into))
+                : mlo_failed(l->m);
+}
+
+/* Nodes that move parts come among the others. */
+static int mlo_lane_turn_all(mlo_lanes *l) {
+    mlo_graph all = { 0 };
+    for (size_t i = 0; i < l->g->n_node; i++) {
+        const mlo_lane_edit *e = NULL;
+        for (size_t k = 0; k < l->n_edit && !e; k++)
+            if (l->edit[k].node == l->g->node[i] && (l->edit[k].from || l->edit[k].into))
+                e = &l->edit[k];
+        MLO_TRY(e ? mlo_lane_turns(l, e, &all) : mlo_graph_add(l->m, &all, l->g->node[i]));
+    }
+    l->g->node = all.node;
+    l->g->n_node = all.n_node;
+    return 0;
+}
+
 /* Nodes and types say as many parts as there are to be; the index is stale. */
 static int mlo_lane_write(mlo_lanes *l) {
     mlo *m = l->m;
@@ -664,6 +756,7 @@ static int mlo_lane_write(mlo_lanes *l) {
         else if (name)
             e->node->input[e->input] = name;
     }
+    MLO_TRY(mlo_lane_turn_all(l));
     mlo_lane_types(l, g->input, g->n_input);
     mlo_lane_types(l, g->output, g->n_output);
     mlo_lane_types(l, g->info, g->n_info);

@@ -249,7 +249,7 @@ static const char *mlo_prompt_constant(mlo_prompt *p, const mlo_instant *o, int 
 static int mlo_tokens_reads(
     mlo_lanes *l, mlo_prompt *p, mlo_node *n, size_t k, int axis, int rank) {
     const mlo_lane_edit e = { n, k, NULL,
-        mlo_prompt_constant(p, mlo_instant_of(p->k, n->input[k]), axis, rank), NULL };
+        mlo_prompt_constant(p, mlo_instant_of(p->k, n->input[k]), axis, rank), NULL, 0, 0 };
     return e.name && MLO_PUSH(l->m, l->edit, l->n_edit, e);
 }
 /* What differs from token to token is read for all of them. */
