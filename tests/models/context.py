@@ -14,6 +14,10 @@ A name says family, exporter (d: torch.onnx.export(dynamo=True), ts: TorchScript
     single    for one new token alone: ids [1, 1]; single/ holds these
     placed    of those: with position_ids [1, 1]; without them a model counts from how long the past is
     fixed     of those: the past is 15 tokens long, whatever comes
+    hand      those that are written by hand for one token at a time, class Hand:
+              piled     ids [1], rows [1, channels], heads by view(heads, 1, width), all pasts in one tensor, places from how long they are
+              fresh     keys and values [1, tokens, heads, width], of which the new ones alone leave; where they are is a scalar
+              shifted   a window of 15 tokens, keys and values in one tensor, returned without the oldest; a mask of bools [1, 16]
 tests/test_context.py reads the files. How weights become lively: families.py says so."""
 import os
 import pathlib
@@ -44,7 +48,7 @@ MODELS = ["llama-d18-eager-one", "llama-d18-sdpa-dims-mask", "llama-ts17-sdpa-ma
           "llama-ts17-eager-static", "mistral-ts17-eager-one-cropped"]
 SINGLES = ["llama-d18-sdpa-single", "llama-d18-eager-single-mask-placed", "llama-d23-sdpa-single-mask", "llama-ts17-eager-single-mask-placed", "llama-d18-sdpa-single-placed-fixed",
            "llama-d18-sdpa-single-fixed", "llama-d18-sdpa-single-static", "llama-ts17-eager-single-static", "gpt2-d18-sdpa-single", "gpt2-ts17-eager-single-mask-placed-fixed",
-           "opt-d18-eager-single-mask", "qwen3-d20-sdpa-single-mask-placed", "gemma3-d18-eager-single-placed", "gemma3-d18-sdpa-single-mask"]
+           "hand-d18-single-piled", "hand-d18-single-fresh", "hand-d18-single-shifted", "llama-ts17-sdpa-single", "opt-ts17-eager-single-mask-fixed", "opt-d18-eager-single-mask", "qwen3-d20-sdpa-single-mask-placed", "gemma3-d18-eager-single-placed", "gemma3-d18-sdpa-single-mask"]
 
 
 class Step(nn.Module):
@@ -76,6 +80,55 @@ class Single(nn.Module):
         return (y.logits, *[t for layer in y.past_key_values.layers for t in (layer.keys, layer.values)])
 
 
+class Hand(nn.Module):
+    """A decoder of one token at a time, as people write it: HEADS heads, places by a table (piled) or by turning pairs."""
+    def __init__(self, form):
+        super().__init__()
+        self.form, self.words, self.places = form, nn.Embedding(WORDS, HIDDEN), nn.Embedding(32, HIDDEN)
+        self.norms = nn.ModuleList(nn.LayerNorm(HIDDEN) for _ in range(2 * LAYERS + 1))
+        self.maps = nn.ModuleList(nn.ModuleList(nn.Linear(a, b) for a, b in [(HIDDEN, HIDDEN)] * 4 + [(HIDDEN, INNER), (INNER, HIDDEN)]) for _ in range(LAYERS))
+        self.head = nn.Linear(HIDDEN, WORDS)
+
+    def turned(self, x, place):
+        angle = place.float() / torch.tensor([1.0, 10.0])
+        a, b = x[..., 0::2], x[..., 1::2]
+        return torch.stack([a * angle.cos() - b * angle.sin(), a * angle.sin() + b * angle.cos()], -1).flatten(-2)
+
+    def piled(self, q, k, v, past):
+        q, k, v = (t.view(HEADS, 1, WIDTH) for t in (q, k, v))
+        k, v = torch.cat([past[0], k], 1), torch.cat([past[1], v], 1)
+        p = torch.softmax(q @ k.transpose(-1, -2) / WIDTH ** 0.5, -1)
+        return (p @ v).view(1, HIDDEN), torch.stack([k, v])
+
+    def fresh(self, q, k, v, past, place):
+        q, k, v = (t.view(1, 1, HEADS, WIDTH) for t in (q, k, v))
+        q, k = self.turned(q, place), self.turned(k, place)
+        keys, values = torch.cat([past[0], k], 1), torch.cat([past[1], v], 1)
+        p = torch.softmax(torch.einsum("bthd,bshd->bhts", q, keys) / WIDTH ** 0.5, -1)
+        return torch.einsum("bhts,bshd->bthd", p, values).reshape(1, 1, HIDDEN), (k, v)
+
+    def shifted(self, q, k, v, past, place, valid):
+        q, k, v = (t.view(1, HEADS, WIDTH).transpose(0, 1) for t in (q, k, v))
+        window = torch.cat([past, torch.stack([self.turned(k, place), v])], 2)
+        scores = torch.einsum("htd,hsd->hts", self.turned(q, place), window[0]) / WIDTH ** 0.5
+        p = torch.softmax(scores.masked_fill(~valid[None], -3e4), -1)
+        return torch.einsum("hts,hsd->htd", p, window[1]).transpose(0, 1).reshape(1, HIDDEN), window[:, :, 1:]
+
+    def forward(self, input_ids, *rest):
+        rest, x, presents = list(rest), self.words(input_ids), []
+        if self.form == "piled": x = x + self.places(torch.full_like(input_ids, rest[0].shape[3]))
+        around = [] if self.form == "piled" else [rest.pop(0)] if self.form == "fresh" else [rest.pop(0), rest.pop(0)]
+        for i, (q, k, v, o, up, down) in enumerate(self.maps):
+            y = self.norms[2 * i](x)
+            past = rest[0][i] if self.form == "piled" else rest[2 * i:2 * i + 2] if self.form == "fresh" else rest[i]
+            y, present = getattr(self, self.form)(q(y), k(y), v(y), past, *around)
+            presents += present if self.form == "fresh" else [present]
+            x = x + o(y)
+            x = x + down(torch.relu(up(self.norms[2 * i + 1](x))))
+        logits = self.head(self.norms[-1](x))
+        return (logits, torch.stack(presents)) if self.form == "piled" else (logits, *presents)
+
+
 class Stacked(nn.Module):
     """ids, positions, all pasts as one -> logits, all presents as one."""
     def __init__(self, model):
@@ -104,6 +157,24 @@ class Static(nn.Module):
 
 
 def names(of): return ["%s.%d.%s" % (of, i, what) for i in range(LAYERS) for what in ("key", "value")]
+
+
+def make_hand(name, out):
+    _, exporter, _, form = name.split("-")
+    torch.manual_seed(0)
+    model, open_ = families.enliven(Hand(form), families.SEED), torch.export.Dim.DYNAMIC
+    one, place = torch.randint(0, WORDS, (1,)), torch.tensor(PAST)
+    if form == "piled":
+        args, inputs, shapes = (one, torch.randn(LAYERS, 2, HEADS, PAST, WIDTH)), ["past_key_values"], (None, ({3: open_},))
+    elif form == "fresh":
+        args, inputs, shapes = (one[None], place, *[torch.randn(1, PAST, HEADS, WIDTH) for _ in range(2 * LAYERS)]), ["position", *names("past_key_values")], (None, (None,) + ({1: open_},) * 2 * LAYERS)
+    else:
+        args = (one, place[None], torch.ones(1, CONTEXT, dtype=torch.bool), *[torch.randn(2, HEADS, CONTEXT - 1, WIDTH) for _ in range(LAYERS)])
+        inputs, shapes = ["position_ids", "attention_mask", *["past_key_values.%d" % i for i in range(LAYERS)]], None
+    outputs = ["logits", *[n.replace("past_key_values", "present") for n in inputs if "past" in n]]
+    path = str(pathlib.Path(out) / (name + ".onnx"))
+    families.save(model, args, path, exporter[0], int(exporter[1:]), ["input_ids"] + inputs, output_names=outputs, **(dict(dynamic_shapes=shapes) if shapes else {}))
+    print("%s %d bytes" % (name, os.path.getsize(path)), flush=True)
 
 
 def make_single(name, out):
@@ -163,4 +234,4 @@ def make(name, out):
 
 
 if __name__ == "__main__":
-    for name in sys.argv[2:] or MODELS + SINGLES: (make_single if "single" in name else make)(name, sys.argv[1])
+    for name in sys.argv[2:] or MODELS + SINGLES: (make_hand if "hand" in name else make_single if "single" in name else make)(name, sys.argv[1])
