@@ -315,7 +315,7 @@ def exports():
         model = t.read(path)
         if len(model) > 2 << 20: continue
         bound = "".join("set dim=%s=%d; " % (w, n) for w, n in (("batch", 1), ("sequence", 8)) if ("%c%s" % (len(w), w)).encode() in model)
-        yield os.path.relpath(path, t.tests), bound + ("set context=16; " if "/context/" in path else "") + "set pe=4; set simd=4; to fold; emit"
+        yield os.path.relpath(path, t.tests), bound + ("set context=16; " if "/context/" in path or "/single/" in path else "") + "set pe=4; set simd=4; to fold; emit"
 
 
 def check_places():

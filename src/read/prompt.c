@@ -146,6 +146,32 @@ static int mlo_keys_softmax(mlo_lanes *l, mlo_prompt *p, mlo_node *n, mlo_lane a
         && !mlo_map_put(l->m, &p->soft, n->output[0], n) && mlo_lane_all(l, n, at.axis, at);
 }
 
+/* Does a node read what is behind a softmax over keys? */
+static int mlo_keys_soft(const mlo_prompt *p, const mlo_node *n) {
+    for (size_t i = 0; i < n->n_input; i++)
+        if (mlo_has_input(n, i) && mlo_map_get(&p->soft, n->input[i])) return 1;
+    return 0;
+}
+/* Is an operand such, or 0? */
+static int mlo_keys_zero(const mlo_lanes *l, const mlo_prompt *p, const mlo_node *n, size_t k) {
+    const mlo_value *v = mlo_has_input(n, k) ? mlo_value_of(l->g, n->input[k]) : NULL;
+    mlo_array *a = v && v->tensor && mlo_tensor_count(v->tensor) == 1
+        ? mlo_tensor_load(l->m, v->tensor)
+        : NULL;
+    float x = 1;
+    if (a) mlo_convert(MLO_FLOAT, &x, a->dtype, a->data, 1);
+    mlo_array_free(l->m, a);
+    return v && (mlo_map_get(&p->soft, v->name) || (x >= 0 && x <= 0));
+}
+/* What weighs no key that is hidden, 0, behind a softmax: does it behind the node, too? */
+static int mlo_keys_none(const mlo_lanes *l, const mlo_prompt *p, const mlo_node *n) {
+    static const char *const keeps[] = { "Cast", "Identity", "Dropout", "IsNaN", "Mul", "Neg",
+        "Abs", "Relu", "Transpose", "Expand", NULL };
+    if (mlo_is(n, "Where")) return mlo_keys_zero(l, p, n, 1) && mlo_keys_zero(l, p, n, 2);
+    if (mlo_is(n, "Div")) return mlo_keys_zero(l, p, n, 0);
+    return mlo_is_one_of(n, keeps) || mlo_has_trait(n, MLO_RESHAPES);
+}
+
 /* The rules of keys. */
 static int mlo_keys_rule(mlo_lanes *l, mlo_node *n, int *done) {
     mlo_prompt *p = (mlo_prompt *)l->user;
@@ -165,10 +191,8 @@ static int mlo_keys_rule(mlo_lanes *l, mlo_node *n, int *done) {
     *done = 0;
     if (mlo_is(n, "MatMul") && (at.axis >= 0 || mlo_lane_in(l, n, 1).axis >= 0))
         return mlo_keys_product(l, p, n, done);
-    for (size_t i = 0; i < n->n_input && n->n_output; i++)
-        if (mlo_has_input(n, i) && mlo_map_get(&p->soft, n->input[i])
-            && mlo_map_put(l->m, &p->soft, n->output[0], n))
-            *done = 1;
+    if (!mlo_keys_soft(p, n)) return 0;
+    *done = !mlo_keys_none(l, p, n) || mlo_map_put(l->m, &p->soft, n->output[0], n);
     return 0;
 }
 
@@ -293,14 +317,15 @@ static int mlo_tokens_join(const mlo_lanes *l, const mlo_prompt *p, const mlo_jo
 static int mlo_tokens_rotary(mlo_lanes *l, mlo_prompt *p, mlo_node *n) {
     const mlo_lane at = mlo_lane_in(l, n, 0);
     if (at.axis != mlo_lane_form(l, n, 0).rank - 2 || at.outer * at.inner != 1) return 0;
-    for (size_t k = 1; k < n->n_input; k++) {
+    const size_t first = mlo_has_input(n, 3) ? 3 : 1, last = first == 3 ? 3 : 2;
+    for (size_t k = first; k <= last; k++) {
         const mlo_instant *o = mlo_has_input(n, k) ? mlo_instant_of(p->k, n->input[k]) : NULL;
-        if (mlo_lane_in(l, n, k).axis >= 0
-            || (o
-                && (o->form.rank < 2 || o->form.dims[1] != 1
-                    || !mlo_tokens_reads(l, p, n, k, 1, o->form.rank))))
+        if (!o || mlo_lane_in(l, n, k).axis >= 0 || o->form.rank < 2 || o->form.dims[1] != 1
+            || !mlo_tokens_reads(l, p, n, k, 1, o->form.rank))
             return 0;
     }
+    for (size_t k = 1; k < first; k++)
+        if (first == 3 && mlo_has_input(n, k) && mlo_instant_of(p->k, n->input[k])) return 0;
     return mlo_lane_all(l, n, at.axis, at);
 }
 
