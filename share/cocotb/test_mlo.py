@@ -89,7 +89,8 @@ async def golden(dut):
         assert 0 < busy and busy + starved + blocked <= cycles, f'{kernel["name"]}: {busy} + {starved} + {blocked} of {cycles} cycles'
         tokens = sum(job['tokens'] for job in manifest['jobs']) / manifest['tokens'] if 'jobs' in manifest else len(golden)
         work = kernel['macs'] / max(kernel['multipliers'], 1) * tokens
-        if kernel['op'].startswith('MVU'): assert busy == work, f'{kernel["name"]}: busy for {busy} cycles, {work} are its work'
+        # (behind a vector of the first token the others are not counted to the end: no frame is inside)
+        if kernel['op'].startswith('MVU'): assert busy == work or tail and busy < work, f'{kernel["name"]}: busy for {busy} cycles, {work} are its work'
 
 if __name__ == '__main__':
     from cocotb_tools.check_results import get_results
