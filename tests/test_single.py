@@ -347,10 +347,20 @@ def hidden_mean(g, insert):
     insert(following, [node("ReduceMean", [joint.output[0], constant(g, "axis", [2], np.int64)], "mean_kept"), node("Add", [joint.output[0], "mean_kept"], "more")])
 
 
+def some_channels(g, insert):
+    """Each token's channels times the mean of as many of them as tokens are past, and one."""
+    last = next(n for n in g.node if n.op_type == "MatMul" and n.output[0] == "logits")
+    x = last.input[0]
+    insert(last, past_length(g, "p") + [node("Add", ["p", constant(g, "p_1", [1], np.int64)], "p_n"), node("Slice", [x, constant(g, "p_0", [0], np.int64), "p_n", constant(g, "p_2", [2], np.int64)], "some"),
+                                       node("ReduceMean", ["some", constant(g, "p_a", [2], np.int64)], "some_mean"), node("Mul", [x, "some_mean"], "some_x")])
+    last.input[0] = "some_x"
+
+
 FIXED = "llama-d18-sdpa-single-placed-fixed"
 REFUSED = {
     "a past of fixed length, and no position": ("llama-d18-sdpa-single-fixed", None, "UNSUPPORTED", ["fixed length", "position_ids"]),
     "weights that are no softmax": (OPEN, no_softmax, "UNSUPPORTED", ["keys and values", "(MatMul)", "dynamic"]),
+    "channels, as many as are past": (OPEN, some_channels, "UNSUPPORTED", ["new_some (Slice)"]),
     "weights that no key is without": (OPEN, seen_again, "UNSUPPORTED", ["(Max)", "keys and values"]),
     "two softmaxes": (OPEN, scores_through(turned), "UNSUPPORTED", ["keys and values", "(Softmax)"]),
     "a mean of keys' scores": (OPEN, scores_through(mean_of_keys), "UNSUPPORTED", ["new_mean_scores (ReduceMean)"]),

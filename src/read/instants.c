@@ -4,7 +4,7 @@
  *      where a past's length is open what forms depend on it.
  * out: each such value that a node reads beside others (cosines and sines of a position, a row of a mask, a position
  *      itself) as N arrays, one behind the other; where they differ the node reads an input of that name from now on.
- *      What only says sizes is left: it is as at the last token.
+ *      What only says sizes is left: it is as at the last token; nodes of which they differ are noted.
  *
  * A value that has a place for each key grows from token to token. It does not differ where what each token has of it
  * is what the last one has. The places that are not there yet are as masks say of what is hidden: false, or the lowest
@@ -25,6 +25,7 @@ typedef struct {
     int grows; /* the axis of keys; -1: it has none */
     mlo_array *all; /* [tokens, elements] */
     int put; /* 1: it is an input of that name from now on */
+    int beside; /* 1: nodes read it beside others, not for sizes alone */
 } mlo_instant;
 
 /* What a value depends on. */
@@ -41,6 +42,7 @@ typedef struct {
     size_t n_instant;
     mlo_map
         forms; /* a value's name -> its mlo_form, where MLO_INSTANT_PROBE tokens are past; empty: none is open */
+    mlo_map sized; /* nodes of which sizes or places differ from token to token */
     /* at work */
     mlo_map on; /* a value's name -> 1 + its mlo_dependence */
     mlo_node **node; /* that are evaluated, in order */
@@ -147,11 +149,14 @@ static int mlo_instant_is_put(const mlo_instants *k, const char *name) {
     const mlo_instant *o = mlo_instant_of(k, name);
     return o && o->put;
 }
-static int mlo_instant_asked(mlo_instants *k, const char *name) {
-    for (size_t i = 0; i < k->n_asked; i++)
-        if (k->asked[i]->name == name) return 0;
-    mlo_instant *o = mlo_instant_new(k, name);
-    return o && MLO_PUSH(k->m, k->asked, k->n_asked, o) ? 0 : mlo_failed(k->m);
+static int mlo_instant_asked(mlo_instants *k, const char *name, int beside) {
+    mlo_instant *o = NULL;
+    for (size_t i = 0; i < k->n_asked && !o; i++)
+        if (k->asked[i]->name == name) o = k->asked[i];
+    if (!o && (!(o = mlo_instant_new(k, name)) || !MLO_PUSH(k->m, k->asked, k->n_asked, o)))
+        return mlo_failed(k->m);
+    o->beside |= beside;
+    return 0;
 }
 
 /* What depends on what, and which values that depend on the token are read beside others. */
@@ -165,9 +170,9 @@ static int mlo_instants_ask(mlo_instants *k) {
             if (n->output[j] && *n->output[j])
                 MLO_TRY(mlo_map_put(k->m, &k->on, n->output[j], (void *)((uintptr_t)on + 1)));
         for (size_t j = 0; on == MLO_ON_INPUTS && j < n->n_input; j++)
-            if (mlo_has_input(n, j) && !mlo_says_how(n, j) && !mlo_instant_is_put(k, n->input[j])
+            if (mlo_has_input(n, j) && !mlo_instant_is_put(k, n->input[j])
                 && mlo_depends(k, n->input[j]) == MLO_ON_INSTANT)
-                MLO_TRY(mlo_instant_asked(k, n->input[j]));
+                MLO_TRY(mlo_instant_asked(k, n->input[j], !mlo_says_how(n, j)));
     }
     return 0;
 }
@@ -411,6 +416,16 @@ static int mlo_instant_put(mlo_instants *k, mlo_instant *o, int same) {
                                                          : mlo_failed(m);
 }
 
+/* Nodes of which a value says sizes that differ from token to token. */
+static int mlo_instants_size(mlo_instants *k, const mlo_instant *o) {
+    const mlo_value *v = mlo_value_of(k->g, o->name);
+    for (size_t i = 0; i < v->n_use; i++)
+        for (size_t j = 0; j < v->use[i]->n_input; j++)
+            if (v->use[i]->input[j] == o->name && mlo_says_how(v->use[i], j))
+                MLO_TRY(mlo_map_put(k->m, &k->sized, v->use[i], k));
+    return 0;
+}
+
 /* What was asked for, at each token. `same`: 1 for each that all tokens have alike. */
 static int mlo_instants_known(mlo_instants *k, mlo_array **out, int *same) {
     mlo *m = k->m;
@@ -440,6 +455,12 @@ static int mlo_instants_known(mlo_instants *k, mlo_array **out, int *same) {
     return mlo_failed(m);
 }
 
+/* What becomes of a value, the same at all tokens or not. */
+static int mlo_instant_known(mlo_instants *k, mlo_instant *o, int same) {
+    if (!same) MLO_TRY(mlo_instants_size(k, o));
+    return o->beside ? mlo_instant_put(k, o, same && !mlo_instant_is_bare(k, o)) : 0;
+}
+
 /* What nodes read that depends on the token alone becomes known at each of them. */
 static int mlo_instants_take(mlo_instants *k) {
     mlo *m = k->m;
@@ -448,7 +469,7 @@ static int mlo_instants_take(mlo_instants *k) {
     int *same = (int *)mlo_scratch(m, k->n_asked + 1, sizeof *same);
     if (out && same && !mlo_instants_known(k, out, same))
         for (size_t i = 0; i < k->n_asked && !m->error.code; i++)
-            mlo_instant_put(k, k->asked[i], same[i] && !mlo_instant_is_bare(k, k->asked[i]));
+            mlo_instant_known(k, k->asked[i], same[i]);
     mlo_scratch_free(m, same);
     mlo_scratch_free(m, out);
     return mlo_failed(m);

@@ -181,6 +181,7 @@ static int mlo_keys_rule(mlo_lanes *l, mlo_node *n, int *done) {
     *done = n->n_output > 0;
     if (!*done) return 0;
     if (j) return mlo_lane_put(l, n->output[0], j->axis, 1, 1);
+    if (at.axis < 0 && mlo_map_get(&p->k->sized, n)) return 0; /* that are no keys */
     if (mlo_is(n, "Softmax") && at.axis >= 0) return mlo_keys_softmax(l, p, n, at);
     if (at.axis >= 0 && mlo_keys_picked(l, n, at)) return 1;
     if (mlo_is(n, "Slice") && at.axis >= 0 && mlo_takes_last(l, n, at.axis, l->batch))
@@ -402,7 +403,7 @@ static const char *mlo_prompt_causal(mlo_prompt *p, const mlo_form *scores, int 
     mlo *m = p->m;
     const int64_t n = p->k->tokens, size[2] = { n, n };
     const float zero = 0, hidden = -INFINITY;
-    mlo_instant o = { NULL, { scores->dtype, scores->rank, { 0 } }, key, NULL, 0 };
+    mlo_instant o = { NULL, { scores->dtype, scores->rank, { 0 } }, key, NULL, 0, 0 };
     const char *name = NULL;
     o.name = "causal";
     for (int d = 0; d < scores->rank; d++) o.form.dims[d] = d == key ? n : 1;
