@@ -338,7 +338,9 @@ static int mlo_tokens_rule(mlo_lanes *l, mlo_node *n, int *done) {
     *done = 1;
     if (j) return mlo_tokens_join(l, p, j);
     if (mlo_is(n, "RotaryEmbedding")) return mlo_tokens_rotary(l, p, n);
-    if (mlo_map_get(&p->turns, n)) {
+    if (mlo_map_get(&p->turns,
+            n)) { /* of all tokens each has its own; of scores it would be those of a token for itself */
+        if (mlo_lane_in(l, n, 0).axis >= 0) return 0;
         const mlo_form f = mlo_lane_form(l, n, 0);
         int axis = f.rank - 1;
         while (axis > 0 && f.dims[axis] == mlo_form_of(mlo_value_of(l->g, n->output[0])).dims[axis])
