@@ -330,6 +330,17 @@ static int mlo_tokens_rotary(mlo_lanes *l, mlo_prompt *p, mlo_node *n) {
     return mlo_lane_all(l, n, at.axis, at);
 }
 
+/* The last of keys, or of what a mask says of each, is each token's own. (Of scores it would be that of a token for
+ * itself.) */
+static int mlo_tokens_own(mlo_lanes *l, mlo_node *n) {
+    const mlo_form f = mlo_lane_form(l, n, 0);
+    int axis = f.rank - 1;
+    if (mlo_lane_in(l, n, 0).axis >= 0) return 0;
+    while (axis > 0 && f.dims[axis] == mlo_form_of(mlo_value_of(l->g, n->output[0])).dims[axis])
+        axis--;
+    return mlo_lane_becomes(l, n, "Identity", NULL) && mlo_lane_put(l, n->output[0], axis, 1, 1);
+}
+
 /* The rules of tokens. */
 static int mlo_tokens_rule(mlo_lanes *l, mlo_node *n, int *done) {
     mlo_prompt *p = (mlo_prompt *)l->user;
@@ -338,16 +349,7 @@ static int mlo_tokens_rule(mlo_lanes *l, mlo_node *n, int *done) {
     *done = 1;
     if (j) return mlo_tokens_join(l, p, j);
     if (mlo_is(n, "RotaryEmbedding")) return mlo_tokens_rotary(l, p, n);
-    if (mlo_map_get(&p->turns,
-            n)) { /* of all tokens each has its own; of scores it would be those of a token for itself */
-        if (mlo_lane_in(l, n, 0).axis >= 0) return 0;
-        const mlo_form f = mlo_lane_form(l, n, 0);
-        int axis = f.rank - 1;
-        while (axis > 0 && f.dims[axis] == mlo_form_of(mlo_value_of(l->g, n->output[0])).dims[axis])
-            axis--;
-        return mlo_lane_becomes(l, n, "Identity", NULL)
-            && mlo_lane_put(l, n->output[0], axis, 1, 1);
-    }
+    if (mlo_map_get(&p->turns, n)) return mlo_tokens_own(l, n);
     for (size_t i = 0; i < n->n_input; i++) {
         instant |= mlo_has_input(n, i) && mlo_instant_of(p->k, n->input[i]) != NULL;
         laned |= mlo_lane_in(l, n, i).axis >= 0;
