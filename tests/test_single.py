@@ -245,10 +245,10 @@ DRAWN = {
 
 
 def with_drawn(path, rng):
-    """An export with something put behind a value of floats; what that is. None: nothing is read behind it."""
+    """An export with something put behind a value of floats; what that is. None: nothing is read behind it. (Of one number for each token, a variance, a root may be taken: no number.)"""
     m = onnx.shape_inference.infer_shapes(onnx.load(path))
     types = {v.name: v.type.tensor_type for v in m.graph.value_info}
-    at, n, x = rng.choice([(i, n, o) for i, n in enumerate(m.graph.node) for o in n.output if o in types and types[o].elem_type == TensorProto.FLOAT and len(types[o].shape.dim) > 1])
+    at, n, x = rng.choice([(i, n, o) for i, n in enumerate(m.graph.node) for o in n.output if o in types and types[o].elem_type == TensorProto.FLOAT and len(types[o].shape.dim) > 1 and types[o].shape.dim[-1].dim_value != 1])
     dims = [d.dim_value for d in types[x].shape.dim]
     axis, what, readers = rng.randrange(len(dims)), rng.choice(sorted(DRAWN)), 0
     if what == "a vector added" and not dims[axis]: return None, ""
@@ -347,6 +347,14 @@ def hidden_mean(g, insert):
     insert(following, [node("ReduceMean", [joint.output[0], constant(g, "axis", [2], np.int64)], "mean_kept"), node("Add", [joint.output[0], "mean_kept"], "more")])
 
 
+def kept_otherwise(g, insert):
+    """What a buffer keeps is a tenth more with each step."""
+    scatter = next(n for n in g.node if n.op_type == "ScatterND")
+    following, made = g.node[list(g.node).index(scatter) + 1], scatter.output[0]
+    scatter.output[0] = "written"
+    insert(following, [node("Mul", ["written", constant(g, "tenth", 1.1)], made)])
+
+
 def some_channels(g, insert):
     """Each token's channels times the mean of as many of them as tokens are past, and one."""
     last = next(n for n in g.node if n.op_type == "MatMul" and n.output[0] == "logits")
@@ -368,6 +376,7 @@ REFUSED = {
     "a mean of what is kept": (OPEN, hidden_mean, "UNSUPPORTED", ["new_mean_kept (ReduceMean)"]),
     "a constant mask of a fixed past": (FIXED, scores_through(last_alone), "UNSUPPORTED", ["new_masked (Add)"]),
     "a buffer that is written one further": ("llama-d18-sdpa-single-static", another_place, "UNSUPPORTED", ["(ScatterND)"]),
+    "a buffer that is kept otherwise than it is written": ("llama-d18-sdpa-single-static", kept_otherwise, "UNSUPPORTED", ["(ScatterND)", "buffer"]),
     "a number that says nothing": (OPEN, a_number, "UNSUPPORTED", ["total", "position"]),
 }
 

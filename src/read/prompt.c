@@ -62,6 +62,7 @@ static int mlo_joins_find(mlo_prompt *p) {
         const int short_of = past.readers > 1 || (past.last && past.last < c.tokens - 1);
         if (j.axis < 0 ? mlo_may_be_past(&past) && mlo_is_past(&past) : short_of && !j.node)
             MLO_TRY(mlo_refuse_past(&c, &past, v));
+        if (j.axis < 0 && j.node) return mlo_prompt_refuse(p->m, j.node, "a buffer");
         if (j.axis < 0) continue;
         const int scatters = j.node && !mlo_is(j.node, "TensorScatter");
         j.place = !j.node ? 0 : scatters ? 1 : 2;

@@ -26,7 +26,8 @@ static int mlo_kept_axis(const mlo_cacheless *c, const mlo_value *v, mlo_node **
     *buffer = mlo_written_by(c, p.v, 0);
     if (!*buffer && p.cacher && mlo_is(p.node, "TensorScatter")) *buffer = p.node;
     if (!*buffer) return p.joined && p.out && p.node->n_input == 2 ? p.axis : -1;
-    if (mlo_is(*buffer, "TensorScatter")) return p.axis;
+    if (mlo_is(*buffer, "TensorScatter")) return p.out ? p.axis : -1;
+    if (!mlo_buffer_out(c, *buffer)) return -1;
     mlo_readers(p.v, &first);
     return (int)mlo_buffer_axis(*buffer, first != *buffer ? first : NULL, p.form.rank);
 }
