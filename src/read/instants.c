@@ -285,10 +285,10 @@ static int mlo_instants_constants(
         for (size_t j = 0; j < k->node[i]->n_output; j++)
             if (mlo_map_get(wanted, k->node[i]->output[j]))
                 MLO_TRY(mlo_instants_output(m, &of, k->node[i]->output[j]));
-    *n_made = of.n_output;
     *made = (mlo_array **)mlo_scratch(m, of.n_output + 1, sizeof **made);
     if (!*made) return mlo_failed(m);
     memset(*made, 0, (of.n_output + 1) * sizeof **made);
+    *n_made = of.n_output;
     MLO_TRY(mlo_instants_eval(k, &of, &none, 0, *made));
     for (size_t i = 0; i < of.n_output; i++)
         if ((*made)[i]) MLO_TRY(mlo_map_put(m, has, of.output[i]->name, (*made)[i]));
