@@ -86,14 +86,19 @@ static int mlo_lane_all(mlo_lanes *l, const mlo_node *n, int axis, mlo_lane like
 
 /* ---- what is said anew ---------------------------------------------------- */
 
+static int mlo_lane_note(mlo_lanes *l, mlo_lane_edit e) {
+    if (MLO_PUSH(l->m, l->edit, l->n_edit, e)) return 1;
+    mlo_array_free(l->m, e.value);
+    return 0;
+}
 static int mlo_lane_edits(mlo_lanes *l, mlo_node *n, size_t input, mlo_array *value) {
     const mlo_lane_edit e = { n, input, value, NULL, NULL, 0, 0 };
-    return value && MLO_PUSH(l->m, l->edit, l->n_edit, e);
+    return value && mlo_lane_note(l, e);
 }
 /* The node is another one, of the first input and of that value, if there is one. */
 static int mlo_lane_becomes(mlo_lanes *l, mlo_node *n, const char *op, mlo_array *value) {
     const mlo_lane_edit e = { n, 1, value, NULL, op, 0, 0 };
-    return MLO_PUSH(l->m, l->edit, l->n_edit, e);
+    return mlo_lane_note(l, e);
 }
 
 static mlo_array *mlo_lane_numbers(mlo_lanes *l, const int64_t *list, int64_t count) {
