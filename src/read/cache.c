@@ -6,7 +6,7 @@
  * A past is an input that a node puts before the keys or values of the tokens that come in, along their axis,
  * and whose present is an output of the graph; its name says nothing. It becomes a constant without elements:
  * the node hands on what came in. Or it is a buffer that rows are written into: at N tokens all of them, from
- * its beginning on. Or one input has all pasts, of which nodes take parts, and one output all presents. A
+ * its beginning on. (Where one input has all pasts unstacked.c has made one of each.) A
  * present may be the last tokens of a window that is no shorter than N, and so may what is joined of a past.
  *
  * invariant: no input is a past, no output a present one. What is no past, but looks like one, is refused.
@@ -315,77 +315,6 @@ static int mlo_refuse_past(mlo_cacheless *c, const mlo_past *p, const mlo_value 
               input->name);
 }
 
-/* ---- pasts in one tensor -------------------------------------------------- */
-
-/* The rank of the parts that a node takes of its first input, along axes in front; -1: it takes none. */
-static int mlo_part_rank(const mlo_cacheless *c, const mlo_node *n, int rank) {
-    const mlo_form by = mlo_form_of(n->n_input > 1 ? mlo_value_of(c->g, n->input[1]) : NULL);
-    if (mlo_is(n, "Split")) return rank;
-    if (mlo_is(n, "Gather") && by.rank >= 0) return rank - 1 + by.rank;
-    return mlo_is(n, "Squeeze") && by.rank == 1 && by.dims[0] > 0 ? rank - (int)by.dims[0] : -1;
-}
-
-/* The output that stacks a present with others; NULL: none does. */
-static const char *mlo_stacked_out(const mlo_cacheless *c, const char *name, int depth) {
-    const mlo_value *v = mlo_value_of(c->g, name);
-    const char *out = v->is_output ? name : NULL;
-    for (size_t i = 0; depth < 8 && !out && i < v->n_use; i++)
-        if (mlo_is(v->use[i], "Unsqueeze") || mlo_is(v->use[i], "Concat"))
-            out = mlo_stacked_out(c, v->use[i]->output[0], depth + 1);
-    return out;
-}
-
-/* The nodes that join parts of a stack to what comes in, to the list; `behind`: axes from that of tokens to the
- * last. 0: something else reads a part. */
-static int mlo_joins_of(const mlo_cacheless *c, const mlo_value *part, int rank, int behind,
-    int depth, mlo_node ***joins, size_t *n) {
-    const mlo_value *v = mlo_handed_through(c->m, c->g, part);
-    for (size_t i = 0; i < v->n_use; i++) {
-        mlo_node *u = v->use[i];
-        const int takes = mlo_part_rank(c, u, rank);
-        const int front = !mlo_input_at(u, v->name);
-        if (mlo_reads_shape(u)) continue;
-        if (front && depth < 4 && takes > behind) {
-            for (size_t k = 0; k < u->n_output; k++)
-                if (*u->output[k]
-                    && !mlo_joins_of(
-                        c, mlo_value_of(c->g, u->output[k]), takes, behind, depth + 1, joins, n))
-                    return 0;
-        } else {
-            const int axis = mlo_past_axis(u, rank);
-            if (!front || !depth || !mlo_is(u, "Concat") || u->n_input != 2 || axis != rank - behind
-                || !mlo_stacked_out(c, u->output[0], 0) || !MLO_PUSH(c->m, *joins, *n, u))
-                return 0;
-        }
-    }
-    return 1;
-}
-
-/* The last open axis, -1: none is. */
-static int mlo_last_open(const mlo_form *f) {
-    int d = f->rank - 1;
-    while (d >= 0 && f->dims[d] >= 0) d--;
-    return d;
-}
-
-/* An input of all layers' keys and values, [layers, 2, .., past, channels], of which each part is a past, and
- * whose presents leave as one: it goes. *taken: it was such a one. */
-static int mlo_take_stack(mlo_cacheless *c, const mlo_value *v, int *taken) {
-    const mlo_form f = mlo_form_of(v);
-    const int axis = mlo_last_open(&f);
-    mlo_node **joins = NULL;
-    size_t n = 0;
-    *taken = f.rank > 4 && axis > 0 && mlo_joins_of(c, v, f.rank, f.rank - axis, 0, &joins, &n)
-        && n > 1;
-    if (!*taken) return mlo_failed(c->m);
-    for (size_t i = 0; i < n; i++)
-        for (const char *out; (out = mlo_stacked_out(c, joins[i]->output[0], 0)) != NULL;)
-            mlo_drop_output(c, out);
-    MLO_TRY(mlo_drop_past(c, v, joins[0], axis, 0));
-    for (size_t i = 0; i < n; i++) MLO_TRY(mlo_hand_on(c, joins[i], &mlo_cachers[0]));
-    return 0;
-}
-
 /* ---- buffers -------------------------------------------------------------- */
 
 /* The output that hands out what is written, moved or not; NULL: none does. */
@@ -503,6 +432,18 @@ static int mlo_is_past(const mlo_past *p) {
     return p->out || (p->cacher && p->cacher->attends) || (p->joined && open);
 }
 
+/* The last open axis, -1: none is. */
+static int mlo_last_open(const mlo_form *f) {
+    int d = f->rank - 1;
+    while (d >= 0 && f->dims[d] >= 0) d--;
+    return d;
+}
+
+/* Is it a stack of pasts (unstacked.c) of which sizes alone are read? */
+static int mlo_is_unstacked(const mlo_past *p, const mlo_value *input) {
+    return p->form.rank > 4 && !p->readers && input->n_use && mlo_last_open(&p->form) > 0;
+}
+
 /* Can it be a past at all? */
 static int mlo_may_be_past(const mlo_past *p) {
     return mlo_dtype_is_float(p->form.dtype) && p->form.rank >= 3;
@@ -514,9 +455,8 @@ static int mlo_take_past(mlo_cacheless *c, const mlo_value_info *info) {
     const mlo_past p = mlo_past_of(c, v);
     if (!mlo_may_be_past(&p)) return 0;
     mlo_node *buffer = mlo_written_by(c, p.v, 0);
-    int taken = 0;
     if (buffer) return mlo_take_buffer(c, v, buffer);
-    if (mlo_take_stack(c, v, &taken) || taken) return mlo_failed(c->m);
+    if (mlo_is_unstacked(&p, v)) return mlo_drop_past(c, v, v->use[0], mlo_last_open(&p.form), 0);
     if (!mlo_is_past(&p) && !mlo_resembles_past(&p, v)) return 0;
     MLO_TRY(mlo_refuse_past(c, &p, v));
     if (p.out) mlo_drop_output(c, p.out);

@@ -31,9 +31,13 @@ static int mlo_pile_takes(
         return 1;
     }
     const mlo_form by = mlo_form_of(n->n_input > 1 ? mlo_value_of(c->g, n->input[1]) : NULL);
+    const int picks = mlo_is(n, "Gather") && by.rank == 0 && axis >= 0 && axis < f->rank;
+    int64_t at = 0;
     if (mlo_is(n, "Squeeze") && !axes && !mlo_whole_number(c, n->input[n->n_input - 1], &squeezed))
         return 0;
-    const int picks = mlo_is(n, "Gather") && by.rank == 0;
+    if (picks
+        && (!mlo_whole_number(c, n->input[1], &at) || at < -f->dims[axis] || at >= f->dims[axis]))
+        return 0;
     const int64_t gone = picks ? axis : mlo_is(n, "Squeeze") ? squeezed : -1;
     if (gone < 0 || gone >= f->rank - 2 || (!picks && f->dims[gone] != 1)) return 0;
     for (int d = (int)gone; d + 1 < f->rank; d++) f->dims[d] = f->dims[d + 1];
@@ -63,10 +67,24 @@ static int mlo_pile_parts(mlo_pile *s, const mlo_value *v, const mlo_form *f, in
     return depth && others && MLO_PUSH(s->c->m, s->part, s->n, whole);
 }
 
-/* The value that leaves with others, of a part and what is new; NULL: none does. */
+/* The output that stacks a present with others; NULL: none does. */
+static const char *mlo_stacked_out(const mlo_cacheless *c, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(c->g, name);
+    const char *out = v->is_output ? name : NULL;
+    for (size_t i = 0; depth < 8 && !out && i < v->n_use; i++)
+        if (mlo_is(v->use[i], "Unsqueeze") || mlo_is(v->use[i], "Concat"))
+            out = mlo_stacked_out(c, v->use[i]->output[0], depth + 1);
+    return out;
+}
+
+/* The value that leaves with others, of a part that a node alone puts in front of what is new, or writes that into;
+ * NULL: none does. */
 static const char *mlo_pile_present(const mlo_cacheless *c, const mlo_value *part) {
+    part = mlo_handed_through(c->m, c->g, part);
     mlo_node *n = mlo_written_by(c, part, 0);
-    if (!n && mlo_readers(part, &n) == 0) return NULL;
+    const int joins = !n && mlo_readers(part, &n) == 1 && mlo_is(n, "Concat") && n->n_input == 2
+        && n->input[0] == part->name;
+    if (!n || (!joins && mlo_is(n, "Concat"))) return NULL;
     const mlo_value *made = mlo_value_of(c->g, n->output[0]);
     for (int moved = 0; made && moved < 2; moved++) {
         if (mlo_stacked_out(c, made->name, 0)) return made->name;
