@@ -691,6 +691,14 @@ static mlo_value_info *mlo_info_new(mlo *m, const char *name, const mlo_form *f)
     return v->name && v->type ? v : NULL;
 }
 
+/* One more value with a type in such a list; f: NULL where nobody knows it. */
+static int mlo_info_add(
+    mlo *m, mlo_value_info ***list, size_t *n, const char *name, const mlo_form *f) {
+    const mlo_form unknown = { MLO_UNDEFINED, -1, { 0 } };
+    mlo_value_info *v = mlo_info_new(m, name, f ? f : &unknown);
+    return v && MLO_PUSH(m, *list, *n, v) ? 0 : mlo_failed(m);
+}
+
 /* A node gets what another one's metadata say, as a list of its own: marks are written there. */
 static int mlo_node_meta(mlo *m, mlo_node *n, const mlo_node *from) {
     n->meta = NULL;
@@ -711,6 +719,24 @@ static int mlo_node_output(mlo *m, mlo_node *n, const char *name) {
     return n && (name = mlo_intern(m, name)) && MLO_PUSH(m, n->output, n->n_output, name)
         ? 0
         : mlo_failed(m);
+}
+
+/* A name that nothing has, and now is taken: `of`_`what` and a number, *number or a later one. NULL: no memory. */
+static const char *mlo_name_new(
+    mlo *m, mlo_graph *g, const char *of, const char *what, size_t *number) {
+    for (;; ++*number) {
+        const char *name = mlo_format(m, "%s_%s%zu", of, what, *number);
+        if (!name || !mlo_value_of(g, name))
+            return name && mlo_index_value(m, g, name) ? name : NULL;
+    }
+}
+
+/* The node hands a value on, and does nothing else. It had an input. */
+static void mlo_node_passes(mlo_node *n, const char *name) {
+    n->op = "Identity";
+    n->input[0] = name;
+    n->n_input = 1;
+    n->n_attr = 0;
 }
 
 /* op as for mlo_is: "MatMul" or "mlo.MVU". */

@@ -41,14 +41,11 @@ static void mlo_x_stay(mlo_expansion *x, const char *format, ...) {
 /* A name that nothing has, and now is taken: that of the node's first output with a few letters
  * and a number. */
 static const char *mlo_x_name(mlo_expansion *x, const char *what) {
-    for (size_t i = x->n_made;; i++) {
-        const char *name = mlo_x_stopped(x)
-            ? NULL
-            : mlo_format(x->m, "%s_%s%zu", x->n->output[0], what, i);
-        if (!name) return "";
-        x->number = i;
-        if (!mlo_value_of(x->g, name)) return mlo_index_value(x->m, x->g, name) ? name : "";
-    }
+    x->number = x->n_made;
+    const char *name = mlo_x_stopped(x)
+        ? NULL
+        : mlo_name_new(x->m, x->g, x->n->output[0], what, &x->number);
+    return name ? name : "";
 }
 
 static const char *mlo_x_in(const mlo_expansion *x, size_t i) {

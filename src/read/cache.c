@@ -159,10 +159,7 @@ static int mlo_hand_on(mlo_cacheless *c, mlo_node *n, const mlo_cacher *k) {
         n->input[k->past] = "";
         return 0;
     }
-    n->input[0] = n->input[1];
-    n->n_input = 1;
-    n->n_attr = 0;
-    n->op = mlo_intern(c->m, "Identity");
+    mlo_node_passes(n, n->input[1]);
     return mlo_failed(c->m);
 }
 

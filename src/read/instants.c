@@ -14,9 +14,9 @@
  * example: Cos(Mul(Cast(Shape(past)[2]), inv_freq)) [1, 1, 4] at 16 tokens: 16 arrays [1, 1, 4].
  * cost: N evaluations of the nodes in front of such values.
  */
-enum {
-    MLO_INSTANT_PROBE = 9973
-}; /* a length of a past that is no size of a model by chance: a prime */
+
+/* A length of a past that is no size of a model by chance: a prime. */
+enum { MLO_INSTANT_PROBE = 9973 };
 
 /* What a value is at each token. */
 typedef struct {
@@ -40,8 +40,8 @@ typedef struct {
     mlo_map at; /* a value's name -> its mlo_instant */
     mlo_instant **instant; /* all of them */
     size_t n_instant;
-    mlo_map
-        forms; /* a value's name -> its mlo_form, where MLO_INSTANT_PROBE tokens are past; empty: none is open */
+    /* a value's name -> its mlo_form, where MLO_INSTANT_PROBE tokens are past; empty: none is open */
+    mlo_map forms;
     mlo_map sized; /* nodes of which sizes or places differ from token to token */
     /* at work */
     mlo_map on; /* a value's name -> 1 + its mlo_dependence */
@@ -201,11 +201,6 @@ static int mlo_instants_nodes(mlo_instants *k, mlo_dependence on, mlo_map *wante
     return 0;
 }
 
-static int mlo_instants_input(mlo *m, mlo_graph *of, const char *name) {
-    mlo_value_info *info = MLO_NEW(m, mlo_value_info);
-    if (info) info->name = name;
-    return info && MLO_PUSH(m, of->input, of->n_input, info) ? 0 : mlo_failed(m);
-}
 /* A graph of k->node: what it reads from elsewhere are its inputs, or its constants. */
 static int mlo_instants_graph(mlo_instants *k, mlo_graph *of) {
     mlo *m = k->m;
@@ -219,8 +214,8 @@ static int mlo_instants_graph(mlo_instants *k, mlo_graph *of) {
             const mlo_value *v = mlo_has_input(n, j) ? mlo_value_of(k->g, n->input[j]) : NULL;
             if (!v || mlo_map_get(&made, v->name)) continue;
             MLO_TRY(mlo_map_put(m, &made, v->name, of));
-            MLO_TRY(
-                v->tensor ? mlo_graph_init(m, of, v->tensor) : mlo_instants_input(m, of, v->name));
+            MLO_TRY(v->tensor ? mlo_graph_init(m, of, v->tensor)
+                              : mlo_info_add(m, &of->input, &of->n_input, v->name, NULL));
         }
         for (size_t j = 0; j < n->n_output; j++)
             if (n->output[j] && *n->output[j]) MLO_TRY(mlo_map_put(m, &made, n->output[j], of));
@@ -258,17 +253,10 @@ static int mlo_instants_eval(
     return mlo_failed(k->m);
 }
 
-/* An output of a graph, by name. */
-static int mlo_instants_output(mlo *m, mlo_graph *of, const char *name) {
-    mlo_value_info *info = MLO_NEW(m, mlo_value_info);
-    if (info) info->name = name;
-    return info && MLO_PUSH(m, of->output, of->n_output, info) ? 0 : mlo_failed(m);
-}
-
-/* The same, of what may be an input, too. */
+/* An output of the graph, by name, which may be an input, too. */
 static int mlo_instants_wants(mlo_instants *k, mlo_graph *of, const char *name) {
-    MLO_TRY(mlo_instants_output(k->m, of, name));
-    return mlo_instant_of(k, name) ? mlo_instants_input(k->m, of, name) : 0;
+    MLO_TRY(mlo_info_add(k->m, &of->output, &of->n_output, name, NULL));
+    return mlo_instant_of(k, name) ? mlo_info_add(k->m, &of->input, &of->n_input, name, NULL) : 0;
 }
 
 /* What is the same at all tokens is evaluated once: arrays by name, to `has`; *made: those. */
@@ -284,7 +272,7 @@ static int mlo_instants_constants(
     for (size_t i = 0; i < k->n_node; i++)
         for (size_t j = 0; j < k->node[i]->n_output; j++)
             if (mlo_map_get(wanted, k->node[i]->output[j]))
-                MLO_TRY(mlo_instants_output(m, &of, k->node[i]->output[j]));
+                MLO_TRY(mlo_info_add(m, &of.output, &of.n_output, k->node[i]->output[j], NULL));
     *made = (mlo_array **)mlo_scratch(m, of.n_output + 1, sizeof **made);
     if (!*made) return mlo_failed(m);
     memset(*made, 0, (of.n_output + 1) * sizeof **made);
@@ -392,28 +380,24 @@ static int mlo_instants_note(
 static int mlo_instant_put(mlo_instants *k, mlo_instant *o, int same) {
     mlo *m = k->m;
     const mlo_value *v = mlo_value_of(k->g, o->name);
-    const char *name = NULL;
-    for (int i = 0; !name || mlo_value_of(k->g, name); i++)
-        if (!(name = mlo_format(m, "%s_at%d", o->name, i))) return mlo_failed(m);
+    size_t number = 0;
+    const char *name = mlo_name_new(m, k->g, o->name, "at", &number);
+    if (!name) return mlo_failed(m);
     for (size_t i = 0; i < v->n_use; i++)
         for (size_t j = 0; j < v->use[i]->n_input; j++)
             if (v->use[i]->input[j] == o->name && !mlo_says_how(v->use[i], j)
                 && mlo_node_depends(k, v->use[i]) == MLO_ON_INPUTS)
                 v->use[i]->input[j] = name;
-    if (!mlo_index_value(m, k->g, name)) return mlo_failed(m);
     if (same) {
         mlo_array last = { name, o->form.dtype, o->form.rank, { 0 }, NULL };
         memcpy(last.dims, o->form.dims, sizeof last.dims);
         last.data = mlo_instant_array(o, k->tokens - 1);
         return mlo_graph_init(m, k->g, mlo_tensor_from(m, name, &last));
     }
-    mlo_value_info *info = MLO_NEW(m, mlo_value_info);
-    if (!info) return mlo_failed(m);
     o->put = 1;
-    o->name = info->name = name;
-    info->type = mlo_type_new(m, &o->form);
-    return MLO_PUSH(m, k->g->input, k->g->n_input, info) ? mlo_map_put(m, &k->at, name, o)
-                                                         : mlo_failed(m);
+    o->name = name;
+    return mlo_info_add(m, &k->g->input, &k->g->n_input, name, &o->form)
+        || mlo_map_put(m, &k->at, name, o);
 }
 
 /* Nodes of which a value says sizes that differ from token to token. */

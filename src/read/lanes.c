@@ -675,14 +675,6 @@ static void mlo_lane_types(const mlo_lanes *l, mlo_value_info **list, size_t n) 
     }
 }
 
-/* A new initializer's name. */
-static const char *mlo_lane_name(const mlo_lanes *l, const mlo_node *n, size_t k) {
-    const char *name = NULL;
-    for (; !name || mlo_value_of(l->g, name); k++)
-        if (!(name = mlo_format(l->m, "%s_of_one%zu", n->output[0], k))) break;
-    return name;
-}
-
 /* A Transpose that brings an axis to another place. */
 static mlo_node *mlo_lane_turn(mlo_lanes *l, const mlo_node *like, const char *in, const char *out,
     int rank, int from, int into) {
@@ -699,12 +691,10 @@ static mlo_node *mlo_lane_turn(mlo_lanes *l, const mlo_node *like, const char *i
     return n;
 }
 
-/* A name that nothing has. */
+/* What is turned, by a name of its own. */
 static const char *mlo_lane_turned(const mlo_lanes *l, const char *of) {
-    const char *name = NULL;
-    for (int k = 0; !name || mlo_value_of(l->g, name); k++)
-        if (!(name = mlo_format(l->m, "%s_turned%d", of, k))) break;
-    return name && mlo_index_value(l->m, l->g, name) ? name : NULL;
+    size_t number = 0;
+    return mlo_name_new(l->m, l->g, of, "turned", &number);
 }
 
 /* The node with what moves in front of it and behind. */
@@ -746,10 +736,10 @@ static int mlo_lane_write(mlo_lanes *l) {
     mlo_graph *g = l->g;
     for (size_t i = 0; i < l->n_edit; i++) {
         const mlo_lane_edit *e = &l->edit[i];
-        const char *name = e->value ? mlo_lane_name(l, e->node, i) : e->name;
-        if (e->value
-            && (!name || !mlo_index_value(m, g, name)
-                || mlo_graph_init(m, g, mlo_tensor_from(m, name, e->value))))
+        size_t number = i;
+        const char *name = e->value ? mlo_name_new(m, g, e->node->output[0], "of_one", &number)
+                                    : e->name;
+        if (e->value && (!name || mlo_graph_init(m, g, mlo_tensor_from(m, name, e->value))))
             return mlo_failed(m);
         if (e->op) {
             e->node->op = mlo_intern(m, e->op);

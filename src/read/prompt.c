@@ -262,10 +262,9 @@ static const char *mlo_prompt_constant(mlo_prompt *p, const mlo_instant *o, int 
     for (int64_t i = 0; all && i < rows * n; i++)
         memcpy((char *)all->data + (size_t)i * row,
             mlo_instant_array(o, i % n) + (size_t)(i / n) * row, row);
-    for (int i = 0; !name || mlo_value_of(p->g, name); i++)
-        if (!(name = mlo_format(m, "%s_of_all%d", o->name, i))) break;
-    const int made = all && name && mlo_index_value(m, p->g, name)
-        && !mlo_graph_init(m, p->g, mlo_tensor_from(m, name, all))
+    size_t number = 0;
+    if (all) name = mlo_name_new(m, p->g, o->name, "of_all", &number);
+    const int made = name && !mlo_graph_init(m, p->g, mlo_tensor_from(m, name, all))
         && !mlo_map_put(m, &p->made, key, (void *)(uintptr_t)name);
     mlo_array_free(m, all);
     return made ? name : NULL;
@@ -410,9 +409,9 @@ static const char *mlo_prompt_causal(mlo_prompt *p, const mlo_form *scores, int 
     const float zero = 0, hidden = -INFINITY;
     mlo_instant o = { NULL, { scores->dtype, scores->rank, { 0 } }, key, NULL, 0, 0 };
     const char *name = NULL;
-    o.name = "causal";
+    o.name = mlo_format(m, "causal_%s_%d", mlo_dtype_name(scores->dtype), key);
     for (int d = 0; d < scores->rank; d++) o.form.dims[d] = d == key ? n : 1;
-    o.all = token < key ? mlo_array_new(m, scores->dtype, 2, size) : NULL;
+    o.all = o.name && token < key ? mlo_array_new(m, scores->dtype, 2, size) : NULL;
     for (int64_t i = 0; o.all && i < n * n; i++)
         mlo_convert(scores->dtype, (char *)o.all->data + (size_t)i * mlo_dtype_size(scores->dtype),
             MLO_FLOAT, i % n > i / n ? &hidden : &zero, 1);
@@ -464,10 +463,7 @@ static int mlo_prompt_forget(mlo_prompt *p, const mlo_lanes *l) {
     for (size_t i = 0; i < p->n_join; i++) {
         const mlo_join *j = &p->join[i];
         mlo_drop_info(p->g->input, &p->g->n_input, j->past);
-        j->node->input[0] = j->node->input[j->fresh];
-        j->node->n_input = 1;
-        j->node->n_attr = 0;
-        j->node->op = mlo_intern(p->m, "Identity");
+        mlo_node_passes(j->node, j->node->input[j->fresh]);
     }
     for (size_t i = 0; i < p->k->n_instant; i++) {
         const mlo_instant *o = p->k->instant[i];

@@ -18,15 +18,19 @@ static const mlo_node *mlo_list_of(const mlo_graph *g, const mlo_node *n) {
     return v && mlo_is(v->producer, "SequenceConstruct") ? v->producer : NULL;
 }
 
+/* Which of so many a node picks by its second input; -1: that is not known. */
+static int64_t mlo_place_picked(mlo *m, const mlo_graph *g, const mlo_node *n, size_t of) {
+    double at = 0;
+    if (!mlo_has_input(n, 1) || !mlo_number_known(m, g, n->input[1], &at)) return -1;
+    const int64_t k = (int64_t)(at < 0 ? at + (double)of : at);
+    return k < (int64_t)of ? k : -1;
+}
+
 /* The node reads what lies at its place of a list. 0: which one is not known. */
 static int mlo_list_picked(mlo *m, const mlo_graph *g, mlo_node *n, const mlo_node *list) {
-    double at = 0;
-    if (!mlo_has_input(n, 1) || !mlo_number_known(m, g, n->input[1], &at)) return 0;
-    const int64_t k = (int64_t)(at < 0 ? at + (double)list->n_input : at);
-    if (k < 0 || k >= (int64_t)list->n_input) return 0;
-    n->op = "Identity";
-    n->input[0] = list->input[k];
-    n->n_input = 1;
+    const int64_t k = mlo_place_picked(m, g, n, list->n_input);
+    if (k < 0) return 0;
+    mlo_node_passes(n, list->input[k]);
     return 1;
 }
 
@@ -62,20 +66,14 @@ static int mlo_stack_picked(mlo *m, const mlo_graph *g, mlo_node *n) {
                    by = mlo_form_of(stack ? mlo_value_of(g, n->input[1]) : NULL);
     const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + x.rank : said;
     const int64_t along = stack ? mlo_int(stack, "axis", 0) : 0;
-    double at = 0;
-    if (!stack || by.rank != 0 || (along < 0 ? along + x.rank : along) != axis
-        || !mlo_number_known(m, g, n->input[1], &at))
-        return 0;
-    const int64_t k = (int64_t)(at < 0 ? at + (double)stack->n_input : at);
+    if (!stack || by.rank != 0 || (along < 0 ? along + x.rank : along) != axis) return 0;
     for (size_t i = 0; i < stack->n_input; i++) {
         const mlo_value *part = mlo_value_of(g, stack->input[i]);
         if (mlo_stacked_axis(m, g, part ? part->producer : NULL) != axis) return 0;
     }
-    if (k < 0 || k >= (int64_t)stack->n_input) return 0;
-    n->op = "Identity";
-    n->input[0] = mlo_value_of(g, stack->input[k])->producer->input[0];
-    n->n_input = 1;
-    n->n_attr = 0;
+    const int64_t k = mlo_place_picked(m, g, n, stack->n_input);
+    if (k < 0) return 0;
+    mlo_node_passes(n, mlo_value_of(g, stack->input[k])->producer->input[0]);
     return 1;
 }
 

@@ -72,10 +72,8 @@ static int mlo_tokens_axis(const mlo_cacheless *c, const mlo_value *v) {
     mlo_node *buffer;
     if (mlo_says_where(c, v) || mlo_kept_axis(c, v, &buffer) >= 0) return -1;
     if (mlo_dtype_is_float(f.dtype)) return f.rank == 3 ? 1 : -1;
-    return f.rank == 1 || f.rank == 2 ? (mlo_looks_up(v)                        ? f.rank - 1
-                                                : f.rank == 2 && f.dims[1] == 1 ? 1
-                                                                                : -1)
-                                      : -1;
+    if (f.rank != 1 && f.rank != 2) return -1;
+    return mlo_looks_up(v) || (f.rank == 2 && f.dims[1] == 1) ? f.rank - 1 : -1;
 }
 
 /* Does one token come in? */
@@ -219,7 +217,7 @@ static int mlo_step_begin(mlo_cacheless *c, mlo_instants *k) {
             (long long)c->tokens, (long long)said, (long long)said);
     MLO_TRY(mlo_open_find(c, &open));
     if (said < 0) MLO_TRY(mlo_step_probe(c, &open, k));
-    if (mlo_open_bind(c, &open, c->tokens - 1) || mlo_infer(m) || mlo_step_places(c, k))
-        return mlo_failed(m);
-    return 0;
+    return mlo_open_bind(c, &open, c->tokens - 1) || mlo_infer(m) || mlo_step_places(c, k)
+        ? mlo_failed(m)
+        : 0;
 }

@@ -120,9 +120,7 @@ static int mlo_ungroup_from(mlo_ungrouping *u, mlo_node *reshape) {
     }
     u->g->node = all.node;
     u->g->n_node = all.n_node;
-    reshape->op = mlo_intern(u->m, "Identity");
-    reshape->n_input = 1;
-    reshape->n_attr = 0;
+    mlo_node_passes(reshape, reshape->input[0]);
     mlo_ungroup_types(u);
     return mlo_index(u->m, u->g) || mlo_infer(u->m);
 }

@@ -35,9 +35,8 @@ static int mlo_pile_takes(
     int64_t at = 0;
     if (mlo_is(n, "Squeeze") && !axes && !mlo_whole_number(c, n->input[n->n_input - 1], &squeezed))
         return 0;
-    if (picks
-        && (!mlo_whole_number(c, n->input[1], &at) || at < -f->dims[axis] || at >= f->dims[axis]))
-        return 0;
+    if (picks && !mlo_whole_number(c, n->input[1], &at)) return 0;
+    if (picks && f->dims[axis] >= 0 && (at < -f->dims[axis] || at >= f->dims[axis])) return 0;
     const int64_t gone = picks ? axis : mlo_is(n, "Squeeze") ? squeezed : -1;
     if (gone < 0 || gone >= f->rank - 2 || (!picks && f->dims[gone] != 1)) return 0;
     for (int d = (int)gone; d + 1 < f->rank; d++) f->dims[d] = f->dims[d + 1];
@@ -95,15 +94,6 @@ static const char *mlo_pile_present(const mlo_cacheless *c, const mlo_value *par
     return NULL;
 }
 
-static int mlo_pile_info(
-    mlo *m, mlo_value_info ***list, size_t *n, const char *name, const mlo_form *f) {
-    mlo_value_info *info = MLO_NEW(m, mlo_value_info);
-    if (!info) return mlo_failed(m);
-    info->name = name;
-    info->type = f ? mlo_type_new(m, f) : NULL;
-    return MLO_PUSH(m, *list, *n, info) ? 0 : mlo_failed(m);
-}
-
 /* Makes inputs and outputs of the parts. */
 static int mlo_pile_apart(mlo_pile *s, const char *name) {
     mlo *m = s->c->m;
@@ -112,8 +102,8 @@ static int mlo_pile_apart(mlo_pile *s, const char *name) {
     for (size_t i = 0; i < s->n; i++) {
         const char *present = mlo_pile_present(s->c, s->part[i].v);
         mlo_drop_node(g, s->part[i].v->producer);
-        MLO_TRY(mlo_pile_info(m, &g->input, &g->n_input, s->part[i].v->name, &s->part[i].form));
-        MLO_TRY(mlo_pile_info(m, &g->output, &g->n_output, present, NULL));
+        MLO_TRY(mlo_info_add(m, &g->input, &g->n_input, s->part[i].v->name, &s->part[i].form));
+        MLO_TRY(mlo_info_add(m, &g->output, &g->n_output, present, NULL));
     }
     for (size_t i = before; i < g->n_output; i++)
         for (const char *out; (out = mlo_stacked_out(s->c, g->output[i]->name, 0)) != NULL
