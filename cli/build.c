@@ -103,16 +103,14 @@ static int cli_open_traced(cli *c, cli_bytes *b, const char *side) {
 static void cli_open_kinds(const mlo_array *in, size_t n, int *other, int *image) {
     int ids = 0, past = 0;
     for (size_t i = 0; i < n; i++) {
-        const int whole = in[i].dtype == MLO_INT64 || in[i].dtype == MLO_INT32;
-        ids |= whole && in[i].rank && in[i].rank <= 2 && in[i].dims[in[i].rank - 1] == 1;
-        past |= !whole && in[i].rank == 4;
-        *other |= ids && past;
-    }
-    for (size_t i = 0; i < n; i++) {
         const int pixels = in[i].rank == 4 && (in[i].dims[2] < 0 || in[i].dims[3] < 0);
+        const int whole = in[i].dtype == MLO_INT64 || in[i].dtype == MLO_INT32;
         *image |= pixels;
         for (int d = 0; d < in[i].rank && !pixels; d++) *other |= in[i].dims[d] < 0;
+        ids |= whole && in[i].rank && in[i].rank <= 2 && in[i].dims[in[i].rank - 1] == 1;
+        past |= !whole && in[i].rank >= 3;
     }
+    *other |= ids && past;
 }
 
 /* compile takes the longest of a few lengths that the model's tables of positions allow, and the first of a few
