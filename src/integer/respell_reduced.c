@@ -28,7 +28,8 @@ static const char *mlo_x_axis_kept(
     const mlo_node *n = mlo_made_by(in, name);
     const mlo_form own = mlo_body_form(in, name);
     const char *part[2] = { "", "" };
-    if (!n || depth > MLO_CHAIN || !mlo_form_same(&own, f)) return NULL;
+    if (!n || !mlo_is_carried(in, name) || depth > MLO_CHAIN || !mlo_form_same(&own, f))
+        return NULL;
     if (mlo_is_row_reduction(in, n, 0)) return mlo_x_row_reduction(x, n->op, n->input[0]);
     if (!mlo_is_elementwise(n) || n->n_input > 2 || n->n_attr) return NULL;
     for (size_t i = 0; i < n->n_input; i++) {
