@@ -44,7 +44,7 @@ typedef struct mlo_lanes {
     int (*meets)(struct mlo_lanes *l, mlo_node *n, size_t k, mlo_lane at, int rank, int *done);
     void *user; /* theirs */
     mlo_map at; /* a value's name -> its mlo_lane */
-    mlo_map pairs; /* indices (b, i), by name: b counts the batch */
+    mlo_map pairs; /* indices (b, i), or b n + i, by name: b counts the batch */
     mlo_lane_edit *edit;
     size_t n_edit;
     const mlo_node *stop; /* that does not treat the batch's parts each by itself */
@@ -432,6 +432,8 @@ static int mlo_lane_gather(mlo_lanes *l, mlo_node *n) {
     const int rank = mlo_lane_form(l, n, 0).rank, more = mlo_lane_form(l, n, 1).rank;
     const int64_t said = mlo_int(n, "axis", 0);
     const int axis = (int)(said < 0 ? said + rank : said);
+    if (mlo_map_get(&l->pairs, n->input[1]))
+        return data.axis == 0 && data.outer == 1 && mlo_lane_all(l, n, ids.axis, ids);
     if ((data.axis >= 0) == (ids.axis >= 0)) return 0;
     if (data.axis == axis && l->batch == 1) {
         const mlo_form x = mlo_lane_form(l, n, 0),
@@ -446,39 +448,79 @@ static int mlo_lane_gather(mlo_lanes *l, mlo_node *n) {
     return mlo_lane_all(l, n, data.axis + (data.axis > axis ? more - 1 : 0), data);
 }
 
-/* A constant [.., B, .., 1] whose elements say where along that axis they are: 0, of one part. NULL: it is none. */
-static mlo_array *mlo_lane_counter(mlo_lanes *l, const char *name, int axis) {
+/* A constant [.., B, ..] whose elements say where along that axis they are, times `by`: 0, of one part. NULL: it is
+ * none. */
+static mlo_array *mlo_lane_counter(mlo_lanes *l, const char *name, int axis, int64_t by) {
     const mlo_value *v = mlo_value_of(l->g, name);
     mlo_array *all = v && v->tensor && v->tensor->data_type == MLO_INT64
         ? mlo_tensor_load(l->m, v->tensor)
         : NULL;
     int64_t dims[MLO_MAX_RANK], behind = 1;
-    int counts = all && axis < all->rank - 1 && all->dims[axis] == l->batch
-        && all->dims[all->rank - 1] == 1;
+    int counts = all && axis >= 0 && axis < all->rank && all->dims[axis] == l->batch;
     for (int i = 0; counts && i < all->rank; i++) {
         dims[i] = i == axis ? 1 : all->dims[i];
         if (i > axis) behind *= all->dims[i];
     }
     for (int64_t e = 0; counts && e < mlo_array_count(all); e++)
-        counts = ((const int64_t *)all->data)[e] == e / behind % l->batch;
+        counts = ((const int64_t *)all->data)[e] == e / behind % l->batch * by;
     mlo_array *one = counts ? mlo_array_new(l->m, MLO_INT64, all->rank, dims) : NULL;
     if (one) memset(one->data, 0, (size_t)mlo_array_count(one) * sizeof(int64_t));
     mlo_array_free(l->m, all);
     return one;
 }
 
+/* Who alone reads a node's output, as indices; NULL: another operator does, or several do. */
+static const mlo_node *mlo_lane_reader(const mlo_lanes *l, const mlo_node *n, const char *op) {
+    const mlo_value *y = mlo_value_of(l->g, n->output[0]);
+    const mlo_node *reader = y->n_use == 1 && y->n_uses == 1 ? y->use[0] : NULL;
+    return mlo_is(reader, op) && reader->n_input > 1 && reader->input[1] == n->output[0] ? reader
+                                                                                         : NULL;
+}
+
 /* Indices (b, i) that GatherND alone reads, b counted by a constant, i of each of the batch: its last token, say. */
 static int mlo_lane_pairs(mlo_lanes *l, mlo_node *n) {
     const mlo_value *y = mlo_value_of(l->g, n->output[0]);
-    const mlo_node *reader = y->n_use == 1 && y->n_uses == 1 ? y->use[0] : NULL;
+    const mlo_node *reader = mlo_lane_reader(l, n, "GatherND");
     const int64_t axis = mlo_int(n, "axis", 0);
     const mlo_lane at = n->n_input == 2 ? mlo_lane_in(l, n, 1) : mlo_no_lane;
-    if (!mlo_is(reader, "GatherND") || reader->n_input < 2 || reader->input[1] != n->output[0]
-        || at.axis < 0 || at.outer * at.inner != 1 || mlo_lane_in(l, n, 0).axis >= 0
-        || (axis != -1 && axis != mlo_form_of(y).rank - 1))
+    const mlo_form counter = mlo_lane_form(l, n, 0);
+    if (!reader || at.axis < 0 || at.outer * at.inner != 1 || mlo_lane_in(l, n, 0).axis >= 0
+        || (axis != -1 && axis != mlo_form_of(y).rank - 1) || counter.rank < 1
+        || counter.dims[counter.rank - 1] != 1)
         return 0;
-    return mlo_lane_edits(l, n, 0, mlo_lane_counter(l, n->input[0], at.axis))
+    return mlo_lane_edits(l, n, 0, mlo_lane_counter(l, n->input[0], at.axis, 1))
         && !mlo_map_put(l->m, &l->pairs, y->name, n) && mlo_lane_all(l, n, at.axis, at);
+}
+
+/* Is it known of integers that they are from 0 on, less than `most`: places of a row's best number? */
+static int mlo_lane_is_place(const mlo_lanes *l, const char *name, int64_t most) {
+    const mlo_node *n = mlo_value_of(l->g, name)->producer;
+    while (
+        mlo_has_trait(n, MLO_RESHAPES) || (mlo_is(n, "Cast") && mlo_int(n, "to", 0) == MLO_INT64))
+        n = mlo_value_of(l->g, n->input[0])->producer;
+    const mlo_form f = mlo_is(n, "ArgMax") ? mlo_lane_form(l, n, 0) : mlo_form_of(NULL);
+    const int64_t axis = f.rank > 0 ? mlo_int(n, "axis", 0) : -1;
+    return f.rank > 0 && f.dims[axis < 0 ? axis + f.rank : axis] <= most;
+}
+
+/* Indices b n + i that Gather alone reads, of the rows of all of the batch, n of each: b n is counted by a constant, i
+ * is of each of the batch. */
+static int mlo_lane_counted(mlo_lanes *l, mlo_node *n) {
+    const mlo_node *reader = mlo_is(n, "Add") ? mlo_lane_reader(l, n, "Gather") : NULL;
+    const size_t own = reader && mlo_lane_in(l, n, 1).axis >= 0;
+    const mlo_lane at = reader ? mlo_lane_in(l, n, own) : mlo_no_lane;
+    const mlo_form rows = reader ? mlo_lane_form(l, reader, 0) : mlo_form_of(NULL);
+    const mlo_form i = mlo_lane_form(l, n, own), counter = mlo_lane_form(l, n, 1 - own);
+    if (at.axis < 0 || at.outer * at.inner != 1 || rows.rank < 1 || rows.dims[0] % l->batch
+        || mlo_int(reader, "axis", 0) || counter.rank != i.rank
+        || !mlo_lane_is_place(l, n->input[own], rows.dims[0] / l->batch))
+        return 0;
+    mlo_array *one = mlo_lane_counter(l, n->input[1 - own], at.axis, rows.dims[0] / l->batch);
+    return mlo_lane_edits(l, n, 1 - own, one) && !mlo_map_put(l->m, &l->pairs, n->output[0], n)
+        && mlo_lane_all(l, n, at.axis, at);
+}
+static int mlo_lane_sum(mlo_lanes *l, mlo_node *n) {
+    return mlo_lane_counted(l, n) || mlo_lane_elements(l, n);
 }
 
 /* What indices say of dimensions in front of the batch; or of each of it what those say whose first counts it: as
@@ -596,7 +638,19 @@ static const struct {
     const char *op;
     int (*rule)(mlo_lanes *l, mlo_node *n);
 } mlo_lane_rules[] = {
+    { "Add", mlo_lane_sum },
     { "And", mlo_lane_elements },
+    { "Xor", mlo_lane_elements },
+    { "BitwiseAnd", mlo_lane_elements },
+    { "BitwiseOr", mlo_lane_elements },
+    { "BitwiseXor", mlo_lane_elements },
+    { "BitwiseNot", mlo_lane_elements },
+    { "Mod", mlo_lane_elements },
+    { "Sum", mlo_lane_elements },
+    { "Mean", mlo_lane_elements },
+    { "PRelu", mlo_lane_elements },
+    { "IsInf", mlo_lane_elements },
+    { "CastLike", mlo_lane_elements },
     { "Or", mlo_lane_elements },
     { "Not", mlo_lane_elements },
     { "Equal", mlo_lane_elements },
@@ -610,19 +664,26 @@ static const struct {
     { "Gemm", mlo_lane_gemm },
     { "Transpose", mlo_lane_transpose },
     { "Softmax", mlo_lane_softmax },
+    { "LogSoftmax", mlo_lane_softmax },
     { "LayerNormalization", mlo_lane_norm },
     { "RMSNormalization", mlo_lane_norm },
     { "ReduceMean", mlo_lane_reduce },
     { "ReduceSum", mlo_lane_reduce },
     { "ReduceMax", mlo_lane_reduce },
+    { "ReduceMin", mlo_lane_reduce },
+    { "ReduceProd", mlo_lane_reduce },
+    { "ReduceL1", mlo_lane_reduce },
     { "ReduceL2", mlo_lane_reduce },
+    { "ReduceLogSumExp", mlo_lane_reduce },
     { "ReduceSumSquare", mlo_lane_reduce },
     { "ArgMax", mlo_lane_best },
+    { "ArgMin", mlo_lane_best },
     { "CumSum", mlo_lane_so_far },
     { "Conv", mlo_lane_first },
     { "MaxPool", mlo_lane_first },
     { "AveragePool", mlo_lane_first },
     { "GlobalAveragePool", mlo_lane_first },
+    { "GlobalMaxPool", mlo_lane_first },
     { "ConvTranspose", mlo_lane_first },
     { "BatchNormalization", mlo_lane_first },
     { "InstanceNormalization", mlo_lane_first },
@@ -641,7 +702,9 @@ static const struct {
 /* Does the node do the same with each element of what it broadcasts? */
 static int mlo_lane_is_elements(const mlo_node *n) {
     for (size_t i = 0; i < sizeof mlo_lane_rules / sizeof *mlo_lane_rules; i++)
-        if (mlo_is(n, mlo_lane_rules[i].op)) return mlo_lane_rules[i].rule == mlo_lane_elements;
+        if (mlo_is(n, mlo_lane_rules[i].op))
+            return mlo_lane_rules[i].rule == mlo_lane_elements
+                || mlo_lane_rules[i].rule == mlo_lane_sum;
     return mlo_has_trait(n, MLO_ELEMENTWISE);
 }
 
