@@ -152,12 +152,25 @@ def check_genai():
 
 # what Keras, jax2onnx and Paddle export: the open batch's name, the result's; whether it is simulated
 BATCHES = {"timm-eva": 2, "min-gpt": 2, "batch-swin": 2}                  # as exported
-OTHERS = {**{n: (None, None) for n in ("timm-eva", "x-decoder", "open-clip-text", "litgpt-gemma2", "min-gpt", "qdq-vit", "batch-swin", "columns-tab")},
+OTHERS = {**{n: (None, None) for n in ("timm-eva", "x-decoder", "open-clip-text", "litgpt-gemma2", "min-gpt", "qdq-vit", "qdq-packed", "qdq-causal", "qdq-gpt2", "qdq-llama", "batch-swin", "columns-tab")},
           "keras-text": ("unk__\\d+", "Identity:0"), "keras-gpt": ("unk__\\d+", "Identity:0"), "keras-vit": ("unk__\\d+", "Identity:0"), "keras-series": ("unk__\\d+", "Identity:0"),
           "paddle-encoder": (r"DynamicDimension\.0", None), "paddle-gpt": (r"DynamicDimension\.0", None),
           "jax-encoder": ("B", None), "jax-gpt": (None, None), "jax-scan": (None, None)}
 FEW = {"columns-tab": 3}                                  # rows of its smallest table
-SIMULATED = "min-gpt", "keras-series", "paddle-gpt", "jax-gpt", "jax-scan"
+SIMULATED = "qdq-packed", "qdq-llama", "min-gpt", "keras-series", "paddle-gpt", "jax-gpt", "jax-scan"
+
+
+def meant(m):
+    """Leaves out what quantize_static rounds beside weights: ONNX Runtime judges what was meant. How many of the steps are infinite, which it gives a mask of -inf: nothing is hidden by that any more."""
+    steps = {x.name for x in m.graph.initializer if x.data_type == onnx.TensorProto.FLOAT and np.isinf(numpy_helper.to_array(x)).any()}
+    makers = {o: n for n in m.graph.node for o in n.output}
+    rounded = [n for n in m.graph.node if n.op_type == "DequantizeLinear" and n.input[0] in makers]
+    ends = {n.output[0]: makers[n.input[0]].input[0] for n in rounded}
+    for n in m.graph.node:
+        for k, name in enumerate(n.input):
+            while name in ends: name = ends[name]
+            n.input[k] = name
+    return sum(n.input[1] in steps for n in rounded)
 
 
 def check_others():
@@ -172,6 +185,8 @@ def check_others():
             for d in v.type.tensor_type.shape.dim:
                 if d.dim_param: d.dim_value = 1
         for v in m.graph.output: v.type.tensor_type.ClearField("shape")
+        endless = meant(m) if name.startswith("qdq") and name != "qdq-vit" else 0
+        t.case(name + ": infinite steps are said", "" if ("%d roundings of the model have an infinite scale" % endless in said) == (endless > 0) and (endless > 0) == (name == "qdq-causal") else said[:300])
         t.write("bound.onnx", m.SerializeToString())
         t.case(name + ": its words are those of mlo run, its results near the floats", wrong or judged(t.at("bound.onnx"), "core", {"words": FEW.get(name, 50)}, out or m.graph.output[0].name, BATCHES.get(name, 1)))
         p = t.call("sim", t.at("core"), "--stall", "30", "--text", text=True) if name in SIMULATED and t.have("others", "iverilog") else None
@@ -283,4 +298,4 @@ def check_left():
     t.case("attentions alone are refused", "" if p.returncode == 4 and b"all outputs of the model are made of them" in p.stderr and not os.path.exists(t.at("none")) else p.stderr.decode()[-300:])
 
 
-if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_others, check_halves, check_open, check_left, floor=137)
+if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_others, check_halves, check_open, check_left, floor=170)

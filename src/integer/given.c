@@ -631,6 +631,37 @@ static int mlo_given_pruned(mlo *m, void *graph, void *user) {
     return mlo_drop_dead(m, (mlo_graph *)graph);
 }
 
+/* Is the node of this name one that rounds? */
+static int mlo_given_rounds(mlo *m, const mlo_scan *s, const char *name) {
+    mlo_rounding r;
+    for (size_t i = 0; i < s->body->n_node; i++) {
+        const mlo_node *n = s->body->node[i];
+        if (n->n_output == 1 && mlo_eq(mlo_node_name(n), name)
+            && mlo_rounding_of(m, s, s->body, n->output[0], &r))
+            return 1;
+    }
+    return 0;
+}
+
+/* Values of the loop's own are no longer rounded: who read one rounded reads it as it was. *n takes how many were. */
+static int mlo_given_unrounded(mlo *m, const mlo_scan *s, size_t *n) {
+    mlo_graph *g = s->body;
+    *n = 0;
+    for (size_t i = 0; i < g->n_node; i++) {
+        mlo_rounding r;
+        const char *name = g->node[i]->n_output == 1 ? g->node[i]->output[0] : "";
+        const mlo_value *v = *name ? mlo_value_of(g, name) : NULL;
+        if (!v || !mlo_rounding_of(m, s, g, name, &r)) continue;
+        for (size_t u = 0; u < v->n_use; u++)
+            for (size_t k = 0; k < v->use[u]->n_input; k++)
+                if (v->use[u]->input[k] == v->name) v->use[u]->input[k] = r.from;
+        if (v->is_output) mlo_node_passes(g->node[i], r.from);
+        ++*n;
+    }
+    MLO_TRY(mlo_failed(m) || mlo_drop_dead(m, g));
+    return mlo_index(m, s->outer);
+}
+
 /* A dynamic rounding whose products are others than those of weights stays, and no core has it. */
 static int mlo_given_dynamic(mlo *m, const mlo_graph *body) {
     for (size_t i = 0; i < body->n_node; i++)

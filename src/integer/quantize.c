@@ -371,11 +371,40 @@ static int mlo_check_context(const mlo_quantizer *q) {
         (long long)q->r.tokens, (long long)context);
 }
 
-/* The sublayers of q->scan's body, and what is fixed of them. */
+/* The sublayers of q->scan's body. */
+static int mlo_quantize_layers(mlo_quantizer *q) {
+    mlo *m = q->m;
+    return mlo_respell(m, &q->scan) || mlo_recognise(m, &q->scan, mlo_sublayers, &q->r, &q->result);
+}
+
+/* Once more, if the model rounds values within its layers, and no rounding is what was refused: without them. */
+static int mlo_quantize_unrounded(mlo_quantizer *q) {
+    mlo *m = q->m;
+    const char *node = mlo_or_empty(mlo_intern(m, m->error.node));
+    const char *why = mlo_or_empty(mlo_intern(m, m->error.message));
+    const mlo_error said = m->error;
+    size_t n = 0;
+    memset(&m->error, 0, sizeof m->error);
+    if (!mlo_given_rounds(m, &q->scan, node)) MLO_TRY(mlo_given_unrounded(m, &q->scan, &n));
+    if (!n) {
+        m->error = said;
+        return mlo_failed(m);
+    }
+    MLO_TRY(mlo_quantize_layers(q));
+    mlo_warn(m,
+        "the model's %zu roundings of values are left out, as layers that round so are not known "
+        "(%s: %s); the values' integers are chosen here, weights keep theirs",
+        n, node, why);
+    return 0;
+}
+
+/* The same, and what is fixed of them. */
 static int mlo_quantize_recognise(mlo_quantizer *q) {
     mlo *m = q->m;
-    return mlo_unblank(m, &q->scan, &q->blank) || mlo_respell(m, &q->scan)
-        || mlo_recognise(m, &q->scan, mlo_sublayers, &q->r, &q->result) || mlo_demand(q);
+    MLO_TRY(mlo_unblank(m, &q->scan, &q->blank));
+    if (mlo_quantize_layers(q) && (m->error.code != MLO_E_UNSUPPORTED || mlo_quantize_unrounded(q)))
+        return mlo_failed(m);
+    return mlo_demand(q);
 }
 
 /* Their numbers: the new body, and a Scan for it that has its parameters. */

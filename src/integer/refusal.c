@@ -17,6 +17,10 @@ enum { MLO_TELL_DEPTH = 6, MLO_TELL_FAR = 12 };
 #define MLO_TOLD_STATE \
     "a state that goes from token to token (a recurrence, as Mamba's); " MLO_TOLD_MIXES
 
+#define MLO_TOLD_QUANTIZED                                                                         \
+    "an operator on integers (QuantFormat.QOperator); quantize with QuantFormat.QDQ, or give the " \
+    "float model"
+
 typedef struct {
     const char *op;
     const char *words;
@@ -28,6 +32,12 @@ static const mlo_telling mlo_told_ops[] = {
     { "LSTM", MLO_TOLD_STATE },
     { "GRU", MLO_TOLD_STATE },
     { "RNN", MLO_TOLD_STATE },
+    { "com.microsoft.QLinearAdd", MLO_TOLD_QUANTIZED },
+    { "com.microsoft.QLinearMul", MLO_TOLD_QUANTIZED },
+    { "com.microsoft.QGemm", MLO_TOLD_QUANTIZED },
+    { "com.microsoft.QLinearConcat", MLO_TOLD_QUANTIZED },
+    { "com.microsoft.QLinearSoftmax", MLO_TOLD_QUANTIZED },
+    { "com.microsoft.QLinearSigmoid", MLO_TOLD_QUANTIZED },
     { "ScatterND",
         "values that are put where an index says (x[mask] = y, as X-MOD's adapter of each "
         "language); where that is all of them, export y itself" },

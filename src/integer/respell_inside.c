@@ -175,19 +175,6 @@ static void mlo_respell_inside_projection(mlo_respeller *r, mlo_expansion *x) {
 
 /* ---- a factor of scores, of results --------------------------------------- */
 
-/* The nodes of a chain once more, from another value. */
-static const char *mlo_x_along(mlo_expansion *x, const mlo_chain *c, const char *v) {
-    for (int k = c->n; k--;) {
-        const mlo_node *n = c->node[k];
-        const char *input[MLO_MOVE_INPUTS];
-        for (size_t i = 0; i < n->n_input; i++) input[i] = i ? n->input[i] : v;
-        v = mlo_x_node(x, n->op, input, n->n_input);
-        mlo_node *made = mlo_x_last(x);
-        for (size_t i = 0; made && i < n->n_attr; i++)
-            if (!MLO_PUSH(x->m, made->attr, made->n_attr, n->attr[i])) return "";
-    }
-    return v;
-}
 static int mlo_can_go_along(const mlo_chain *c) {
     for (int k = 0; k < c->n; k++)
         if (c->node[k]->n_output != 1 || c->node[k]->n_input > MLO_MOVE_INPUTS) return 0;

@@ -154,6 +154,54 @@ static int mlo_is_summed_up(const mlo_inside *in, const mlo_node *mix) {
     "has "                                                                                       \
     "softmax(scale * q k^T + mask) v"
 
+/* ---- what was done to a value, once more ----------------------------------- */
+
+/* The nodes of a chain once more, from another value. */
+static const char *mlo_x_along(mlo_expansion *x, const mlo_chain *c, const char *v) {
+    for (int k = c->n; k--;) {
+        const mlo_node *n = c->node[k];
+        const char *input[MLO_MOVE_INPUTS];
+        for (size_t i = 0; i < n->n_input; i++) input[i] = i ? n->input[i] : v;
+        v = mlo_x_node(x, n->op, input, n->n_input);
+        mlo_node *made = mlo_x_last(x);
+        for (size_t i = 0; made && i < n->n_attr; i++)
+            if (!MLO_PUSH(x->m, made->attr, made->n_attr, n->attr[i])) return "";
+    }
+    return v;
+}
+
+/* Does a chain round with one scale for all channels alone? That is the same in front of a view and behind. */
+static int mlo_rounds_alike(const mlo_inside *in, const mlo_chain *c) {
+    for (int i = 0; i < c->n_rounding; i++)
+        if (!mlo_is_number(in, c->rounding[i].scale)
+            || (c->rounding[i].zero && !mlo_is_number(in, c->rounding[i].zero)))
+            return 0;
+    return 1;
+}
+
+/* A value, times a factor. */
+static const char *mlo_x_times(mlo_expansion *x, const char *y, double factor) {
+    return mlo_differs(factor, 1) ? MLO_X(x, "Mul", y, mlo_x_number(x, factor)) : y;
+}
+
+/* A value rounded as the chain rounds it, and multiplied as it is there, `scale` all in all. */
+static const char *mlo_x_rounded_again(
+    mlo_expansion *x, const char *y, const mlo_chain *c, double scale) {
+    for (int i = c->n_rounding; i--;) {
+        mlo_node *n = mlo_maker_in(x->g, c->rounding[i].node->output[0]);
+        mlo_chain again;
+        again.n = 0;
+        y = mlo_x_times(x, y, scale / c->behind[i]);
+        scale = c->behind[i];
+        while (again.n < MLO_CHAIN && n) {
+            again.node[again.n++] = n;
+            n = n->input[0] == c->rounding[i].from ? NULL : mlo_maker_in(x->g, n->input[0]);
+        }
+        y = mlo_x_along(x, &again, y);
+    }
+    return mlo_x_times(x, y, scale);
+}
+
 /* ---- linear layers -------------------------------------------------------- */
 
 /* x W (+ bias), W a parameter: MatMul, perhaps with an Add behind it, or Gemm. */
@@ -162,6 +210,7 @@ typedef struct {
     mlo_node *sum; /* the Add, NULL: there is none */
     const char *bias; /* NULL: there is none */
     int transposed; /* 1: the product reads W as [N, K] */
+    mlo_chain between; /* roundings between the product and the sum */
 } mlo_projection;
 
 /* A Gemm of other factors than 1, or of its operand across; a MatMul has no such attributes. */
@@ -171,15 +220,18 @@ static int mlo_is_scaled_gemm(const mlo_node *n) {
         || mlo_int(n, "transA", 0);
 }
 
-static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
+/* `rounded`: the product may be rounded in front of its sum with a bias, as QDQ models have it. */
+static int mlo_projection_as(
+    const mlo_inside *in, const char *name, int rounded, mlo_projection *p) {
     mlo_node *n = mlo_made_by(in, name);
     const char *from;
     memset(p, 0, sizeof *p);
     if (mlo_is_half(in, n, "Add", &from, &p->bias)) {
         p->sum = n;
         if (!mlo_is_used_once(in, from)) return 0;
+        if (rounded) from = mlo_chain_walk(in, from, &p->between, NULL);
         n = mlo_made_by(in, from);
-        if (!mlo_is(n, "MatMul")) return 0;
+        if (!mlo_is(n, "MatMul") || p->between.n || !mlo_rounds_alike(in, &p->between)) return 0;
     }
     if (!mlo_is(n, "MatMul") && !mlo_is(n, "Gemm")) return 0;
     const mlo_form w = mlo_body_form(in, n->input[1]);
@@ -191,13 +243,16 @@ static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_project
     if (mlo_is_scaled_gemm(n)) return 0;
     return !p->bias || mlo_is_per_channel(in, p->bias, w.dims[!p->transposed]);
 }
+static int mlo_projection_of(const mlo_inside *in, const char *name, mlo_projection *p) {
+    return mlo_projection_as(in, name, 0, p);
+}
 
 /* A projection like this one of another value, with other weights and bias (NULL: none), which are expressions over
  * its own. */
 static const char *mlo_x_projected(mlo_expansion *x, const mlo_projection *p, const char *from,
     const char *weight, const char *bias) {
     if (mlo_is(p->product, "MatMul")) {
-        const char *y = MLO_X(x, "MatMul", from, weight);
+        const char *y = mlo_x_rounded_again(x, MLO_X(x, "MatMul", from, weight), &p->between, 1);
         return mlo_x_plus(x, y, mlo_or_empty(bias));
     }
     const char *y = MLO_X(x, "Gemm", from, weight, mlo_or_empty(bias));
@@ -216,11 +271,27 @@ static const char *mlo_x_take(mlo_expansion *x, const char *v, const char *which
     return y;
 }
 
+/* Some columns of a matrix; the integers of one that is given as integers, with their own scales. */
+static const char *mlo_x_taken(mlo_expansion *x, const char *w, const char *which, int64_t axis) {
+    const mlo_node *d = mlo_maker_in(x->g, w);
+    const char *part[3] = { "", "", "" };
+    if (!mlo_is(d, "DequantizeLinear") || d->n_input > 3) return mlo_x_take(x, w, which, axis);
+    const mlo_form f = mlo_form_of(mlo_value_of(x->g, d->input[1]));
+    const int each = f.rank == 1 && f.dims[0] > 1 && mlo_int(d, "axis", 1) == axis;
+    for (size_t k = 0; k < d->n_input; k++) {
+        part[k] = d->input[k];
+        if (*part[k] && (!k || each)) part[k] = mlo_x_take(x, part[k], which, k ? 0 : axis);
+    }
+    const char *y = mlo_x_node(x, d->op, part, d->n_input);
+    mlo_x_attrs_of(x, d, NULL);
+    return y;
+}
+
 /* n of the projection's channels. */
 static const char *mlo_x_columns(
     mlo_expansion *x, const mlo_projection *p, const int64_t *column, int64_t n) {
     const char *which = mlo_x_list(x, column, (size_t)n);
-    const char *weight = mlo_x_take(x, p->product->input[1], which, p->transposed ? 0 : 1);
+    const char *weight = mlo_x_taken(x, p->product->input[1], which, p->transposed ? 0 : 1);
     const char *bias = p->bias ? mlo_x_take(x, p->bias, which, -1) : NULL;
     return mlo_x_projection(x, p, weight, bias);
 }
@@ -240,7 +311,7 @@ typedef struct {
 /* Another part; 0: it is none, or of other tokens. */
 static int mlo_side_put(const mlo_inside *in, const char *name, int64_t from, mlo_sides *s) {
     const mlo_form f = mlo_body_form(in, name);
-    if (s->n == MLO_SIDES || !mlo_projection_of(in, name, &s->part[s->n])) return 0;
+    if (s->n == MLO_SIDES || !mlo_projection_as(in, name, 1, &s->part[s->n])) return 0;
     const mlo_form first = mlo_body_form(in, s->part[0].product->output[0]);
     s->from[s->n] = from;
     s->channels[s->n++] = mlo_last_dim(&f);
@@ -337,6 +408,7 @@ typedef struct {
     mlo_heads at;
     int64_t shared;
     int64_t *column;
+    mlo_chain views; /* of which the roundings are done once more */
     double scale;
 } mlo_head_view;
 
@@ -370,18 +442,18 @@ static int mlo_view_as(
  * v->column is scratch. */
 static int mlo_head_view_of(
     const mlo_inside *in, const char *name, int transposable, mlo_head_view *v, int *plain) {
-    mlo_chain c;
+    mlo_chain *c = &v->views;
     v->scale = 1;
     v->form = mlo_body_form(in, name);
     v->column = NULL;
-    const char *source = mlo_chain_walk(in, name, &c, &v->scale);
+    const char *source = mlo_chain_walk(in, name, c, &v->scale);
     mlo_form whole = mlo_body_form(in, source);
-    if (v->form.rank < 2 || c.n_rounding || !c.n) return 0;
+    if (v->form.rank < 2 || !c->n || !mlo_rounds_alike(in, c)) return 0;
     if (!mlo_sides_of(in, source, &v->s)) return 0;
     int64_t n = mlo_form_count(&v->form);
     v->column = (int64_t *)mlo_scratch(in->m, (size_t)n, sizeof *v->column);
     if (!v->column) return 0;
-    if (!(transposable && mlo_view_as(in, source, &c, 1, v)) && !mlo_view_as(in, source, &c, 0, v))
+    if (!(transposable && mlo_view_as(in, source, c, 1, v)) && !mlo_view_as(in, source, c, 0, v))
         return 0;
     v->shared = mlo_share_columns(&v->at, v->column);
     n = v->at.heads / v->shared * v->at.d;
@@ -419,11 +491,7 @@ static const char *mlo_x_head_view(mlo_expansion *x, const mlo_head_view *v) {
         y = MLO_X(x, "Expand", y, mlo_x_list(x, times, 5));
     }
     y = mlo_x_reshape(x, y, v->form.dims, (size_t)v->form.rank);
-    if (mlo_differs(v->scale, 1)) {
-        const char *scale = mlo_x_number(x, v->scale);
-        y = MLO_X(x, "Mul", y, scale);
-    }
-    return y;
+    return mlo_x_rounded_again(x, y, &v->views, v->scale);
 }
 
 /* MatMul(view of a projection, view of a projection) */
@@ -485,20 +553,18 @@ static int mlo_is_worked_on(const mlo_inside *in, const char *name, int depth) {
 
 /* Is the value, of each token, some channels of a projection? Which, goes to *column, which is
  * scratch. */
-static int mlo_is_cut(
-    const mlo_inside *in, const char *name, mlo_projection *p, mlo_heads *at, int64_t **column) {
-    mlo_chain c;
+static int mlo_is_cut(const mlo_inside *in, const char *name, mlo_projection *p, mlo_heads *at,
+    mlo_chain *c, int64_t **column) {
     mlo_form f = mlo_body_form(in, name);
-    const char *source = mlo_chain_walk(in, name, &c, NULL);
+    const char *source = mlo_chain_walk(in, name, c, NULL);
     mlo_form whole = mlo_body_form(in, source);
     *column = NULL;
-    if (c.n_rounding) return 0;
-    if (!mlo_projection_of(in, source, p)) return 0;
+    if (!mlo_rounds_alike(in, c) || !mlo_projection_as(in, source, 1, p)) return 0;
     const mlo_heads one = { mlo_tokens_of(&f), 1, mlo_last_dim(&f), 0 };
     *at = one;
     if (at->d < 1 || at->d > mlo_last_dim(&whole)) return 0;
     *column = (int64_t *)mlo_scratch(in->m, (size_t)at->d, sizeof **column);
-    return *column && mlo_head_columns(in, source, &c, at, *column)
+    return *column && mlo_head_columns(in, source, c, at, *column)
         && (mlo_last_dim(&whole) != at->d || !mlo_is_identity(*column, at->d));
 }
 
@@ -506,15 +572,16 @@ static int mlo_is_cut(
 static const char *mlo_x_cut_value(const mlo_inside *in, mlo_expansion *x, const char *name) {
     mlo_node *self = x->n;
     mlo_projection p;
+    mlo_chain views;
     mlo_heads at;
     int64_t *column;
     const char *y = NULL;
     const mlo_form f = mlo_body_form(in, name);
-    if (mlo_is_cut(in, name, &p, &at, &column)) {
+    if (mlo_is_cut(in, name, &p, &at, &views, &column)) {
         x->n = p.sum ? p.sum : p.product; /* its name, its scope */
         y = mlo_x_columns(x, &p, column, at.d);
         x->n = self;
-        y = mlo_x_reshape(x, y, f.dims, (size_t)f.rank);
+        y = mlo_x_rounded_again(x, mlo_x_reshape(x, y, f.dims, (size_t)f.rank), &views, 1);
     }
     mlo_scratch_free(in->m, column);
     return y;

@@ -465,10 +465,6 @@ static const char *mlo_window_heads(mlo_expansion *x, const mlo_windows *w, int 
     return mlo_x_transpose(x, mlo_x_reshape(x, y, shape, 4), k == 1 ? columns : rows, 4);
 }
 
-static const char *mlo_x_times(mlo_expansion *x, const char *y, double factor) {
-    return mlo_differs(factor, 1) ? MLO_X(x, "Mul", y, mlo_x_number(x, factor)) : y;
-}
-
 /* The attention over all tokens, [1, T, H D]. */
 static const char *mlo_window_attention(mlo_expansion *x, const mlo_windows *w, const char *mask) {
     static const int64_t joined[] = { 0, 2, 1, 3 };

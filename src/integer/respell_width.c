@@ -150,6 +150,7 @@ static int mlo_copied_view(const mlo_inside *in, const char *name, int second, m
     if (!ok) return 0;
     v->form = mlo_body_form(in, name);
     v->scale = 1;
+    v->views.n = v->views.n_rounding = 0;
     v->shared = mlo_share_columns(&v->at, v->column);
     return 1;
 }

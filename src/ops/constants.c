@@ -50,13 +50,29 @@ static int mlo_scales_number(const mlo_graph *g, const mlo_node *n) {
     return f.rank == 0 || (f.rank == 1 && f.dims[0] == 1);
 }
 
+/* A table that is added to values, or multiplied by (cosines, positions, a mask), is one of numbers, too. */
+static int mlo_is_table(const mlo_graph *g, const char *name, int depth) {
+    const mlo_value *v = mlo_value_of(g, name);
+    int table = v && v->n_use && mlo_form_of(v).rank > 1 && depth < 8;
+    for (size_t i = 0; table && i < v->n_use; i++) {
+        const mlo_node *r = v->use[i];
+        const int half = (mlo_is(r, "Add") || mlo_is(r, "Mul")) && r->n_input == 2;
+        const mlo_value *other = half ? mlo_value_of(g, r->input[r->input[0] == v->name]) : NULL;
+        table = half ? other && !other->tensor
+                     : mlo_has_trait(r, (mlo_trait)(MLO_QUANTIZES | MLO_RESHAPES))
+                && r->input[0] == v->name && mlo_is_table(g, r->output[0], depth + 1);
+    }
+    return table;
+}
+
 /* May the node be evaluated now? Shape and Size need only the form of their input. */
 static int mlo_foldable(const mlo_graph *g, const mlo_node *n, const mlo_op *op) {
     if (!op || !op->run || !n->n_output
         || (n->domain && *n->domain && !mlo_eq(n->domain, "ai.onnx")))
         return 0;
-    if (mlo_is(n, "Round") || mlo_is(n, "QuantizeLinear") || mlo_is(n, "DynamicQuantizeLinear")
-        || (mlo_is(n, "DequantizeLinear") && !mlo_scales_number(g, n)))
+    if (mlo_is(n, "Round") || mlo_is(n, "DynamicQuantizeLinear")
+        || (mlo_has_trait(n, MLO_QUANTIZES) && !mlo_scales_number(g, n)
+            && !mlo_is_table(g, n->output[0], 0)))
         return 0;
     for (size_t i = 0; i < n->n_input; i++) {
         const mlo_value *v = mlo_value_of(g, n->input[i]);

@@ -423,6 +423,30 @@ static int mlo_mend_gemm(mlo *m, void *node, void *user) {
     return 0;
 }
 
+/* Steps without end tell no two numbers apart, and what rounds to them is not defined: it is left out. */
+static int mlo_mend_steps(mlo *m, void *graph, void *user) {
+    const mlo_graph *g = (const mlo_graph *)graph;
+    size_t n = 0;
+    (void)user;
+    for (size_t i = 0; i < g->n_node; i++) {
+        double step = 0;
+        const int rounds = mlo_is(g->node[i], "DequantizeLinear") && mlo_has_input(g->node[i], 1);
+        const mlo_value *q = rounds ? mlo_value_of(g, g->node[i]->input[0]) : NULL;
+        if (!q || !mlo_is(q->producer, "QuantizeLinear")
+            || !mlo_lone_number(m, mlo_value_of(g, g->node[i]->input[1]), &step) || isfinite(step))
+            continue;
+        mlo_node_passes(g->node[i], q->producer->input[0]);
+        n++;
+    }
+    if (n)
+        mlo_warn(m,
+            "%zu roundings of the model have an infinite scale, as their quantizer saw a mask's "
+            "-inf; "
+            "they are left out",
+            n);
+    return mlo_failed(m);
+}
+
 /* Standard operators, and what they make of constants. */
 static int mlo_standardise(mlo *m) {
     return mlo_sort(m, m->model->graph, 0) || mlo_infer(m) || mlo_lift(m) || mlo_expand(m)
@@ -460,7 +484,8 @@ static int mlo_read(mlo *m) {
     if (mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_attrs_to_meta, NULL)
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_mend_cast, NULL)
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_NODE, mlo_mend_gemm, NULL)
-        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL))
+        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_constants, NULL)
+        || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_mend_steps, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
     if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_cache_branch_held(m, g)
