@@ -649,14 +649,15 @@ EQUATIONS = [  # (equation, shapes, why it stays)
     ("i,j->ij", [(3,), (4,)], ""), ("ab,ab->ab", [(2, 3), (2, 3)], ""), ("ij,ij->", [(2, 3), (2, 3)], ""), ("abcd,abed->abce", [(2, 1, 3, 4), (2, 1, 5, 4)], ""),
     ("bhid,bjd->bhij", [(1, 3, 5, 4), (1, 6, 4)], ""), ("bhij,bjd->bihd", [(2, 3, 5, 6), (2, 6, 4)], ""), ("bihd,bjd->bjih", [(2, 5, 3, 4), (2, 6, 4)], ""), ("abcd,ade->aecb", [(2, 3, 1, 4), (2, 4, 5)], ""),
     ("abcd,ade->abce", [(2, 1, 3, 4), (2, 4, 5)], ""), ("abc,ad->abcd", [(2, 3, 4), (2, 5)], ""), ("abcd,a->abcd", [(2, 3, 4, 2), (2,)], ""),
-    ("ii,ij->j", [(3, 3), (3, 4)], "a letter for each axis"), ("ij,jk", [(2, 3), (3, 4)], "a letter for each axis"), ("...i,ij->...j", [(2, 3), (3, 4)], ""), ("...i,ij->...j", [(5, 2, 3), (3, 4)], ""), ("...qhd,...khd->...hqk", [(2, 4, 3, 5), (2, 6, 3, 5)], ""), ("...hqk,...khd->...qhd", [(2, 3, 4, 6), (2, 6, 3, 5)], ""), ("i...,ij->j...", [(3, 2, 5), (3, 4)], ""), ("...ij,jk->...ik", [(2, 3), (3, 4)], ""), ("...i,...ij->...j", [(2, 3), (3, 4)], "a letter for each axis"), ("..i,ij->..j", [(2, 3), (3, 4)], "a letter for each axis"), ("ij->ji", [(2, 3)], "it has no input 1"),
+    ("ii,ij->j", [(3, 3), (3, 4)], "a letter for each axis"), ("ij,jk", [(2, 3), (3, 4)], "a letter for each axis"), ("...i,ij->...j", [(2, 3), (3, 4)], ""), ("...i,ij->...j", [(5, 2, 3), (3, 4)], ""), ("...qhd,...khd->...hqk", [(2, 4, 3, 5), (2, 6, 3, 5)], ""), ("...hqk,...khd->...qhd", [(2, 3, 4, 6), (2, 6, 3, 5)], ""), ("i...,ij->j...", [(3, 2, 5), (3, 4)], ""), ("...ij,jk->...ik", [(2, 3), (3, 4)], ""), ("...i,...ij->...j", [(2, 3), (3, 4)], "a letter for each axis"), ("..i,ij->..j", [(2, 3), (3, 4)], "a letter for each axis"), ("ij->ji", [(2, 3)], ""),
     ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)], ""), ("bhid,bhjd,bj->bhij", [(2, 3, 5, 4), (2, 3, 6, 4), (2, 6)], ""), ("bnc,hcd,h->bhnd", [(2, 5, 6), (3, 6, 4), (3,)], ""), ("h,hcd,bnc->bnhd", [(3,), (3, 6, 4), (2, 5, 6)], ""),
     ("ab,bc,cd,de->ea", [(2, 3), (3, 4), (4, 5), (5, 6)], ""), ("a,b,c->cab", [(2,), (3,), (4,)], ""), ("ab,ab,ab->a", [(2, 3)] * 3, ""), ("i,i,i->", [(5,)] * 3, ""), ("a,a,a,a,a,a,a,a,a,a,a,a->a", [(3,)] * 12, ""),
     ("bhij,bjd,hd->bihd", [(2, 3, 5, 6), (2, 6, 4), (3, 4)], ""), ("abcd,efgh,ae->bcdfgh", [(2, 1, 2, 3), (2, 3, 1, 2), (2, 2)], ""), ("abcde,fghij,af->bg", [(2, 1, 2, 1, 1), (2, 3, 1, 1, 1), (2, 2)], "one operand alone"),
     ("abcde,cfghi,bdfg->aehi", [(2, 3, 2, 3, 2), (2, 2, 3, 2, 1), (3, 3, 2, 3)], ""), ("abcdei,fghije,aj->bcdfgh", [(2,) * 6, (2,) * 6, (2, 2)], ""), ("abcdefgh,abcdijkl,efghijkl->abei", [(1, 2) * 4] * 3, "more than 8 axes"), ("abcdefgh,abcdefgh->abcdefg", [(1, 2, 1, 1, 1, 1, 1, 3)] * 2, "more than 8 axes"),
     ("cd,bnc->bnd", [(3, 4), (2, 5, 3)], ""), ("bnc,c->bnc", [(2, 5, 3), (3,)], ""), ("abcdefgh,abcdefgh->hgfedcba", [(1, 2, 1, 1, 3, 1, 1, 2)] * 2, ""),
-    ("a,a,a,a,a,a,a,a,a,a,a,a,a->a", [(3,)] * 13, "2 to 12 operands"), ("ij,jk,kl", [(2, 3), (3, 4), (4, 5)], "a letter for each axis"), ("...i,ij,jk->...k", [(2, 3), (3, 4), (4, 5)], ""), ("ii,ij,jk->k", [(3, 3), (3, 4), (4, 5)], "a letter for each axis"),
+    ("a,a,a,a,a,a,a,a,a,a,a,a,a->a", [(3,)] * 13, "12 operands at most"), ("ij,jk,kl", [(2, 3), (3, 4), (4, 5)], "a letter for each axis"), ("...i,ij,jk->...k", [(2, 3), (3, 4), (4, 5)], ""), ("ii,ij,jk->k", [(3, 3), (3, 4), (4, 5)], "a letter for each axis"),
     ("ij,jk,kl->kl", [(2, 3), (3, 4), (4, 5)], "one operand alone"), ("ij,jk,k->ikz", [(2, 3), (3, 4), (4,)], "result's axis 'z'"), ("bij,bjk,b->bik", [(2, 3, 4), (2, 4, 5), (1,)], "axis 'b' broadcasts"),
+    ("nhwpqc->nchpwq", [(1, 2, 3, 2, 2, 4)], ""), ("...ij->...ji", [(2, 3, 4)], ""), ("ij->ij", [(2, 3)], ""), ("ij->i", [(2, 3)], "one operand alone"), ("i->ij", [(3,)], "result's axis 'j'"), ("ii->i", [(3, 3)], "a letter for each axis"),
     ("ij,kl->kl", [(2, 3), (4, 5)], "one operand alone"), ("bij,bjk->bik", [(2, 3, 4), (1, 4, 5)], "broadcasts")]
 
 
@@ -667,7 +668,7 @@ KNOWN = [  # (equation, shapes, which the model knows, the products that are lef
 
 
 def check_einsum():
-    """Einsum of two operands or more is what ONNX Runtime makes of it, or stays and a warning says why; what the model knows is made when it is compiled, where that does not grow."""
+    """Einsum is what ONNX Runtime makes of it, or stays and a warning says why; what the model knows is made when it is compiled, where that does not grow."""
     d = Draw(9)
     for equation, sizes, reason in EQUATIONS:
         m, f = one("Einsum", [d.floats(*s) for s in sizes], domain="", equation=equation)

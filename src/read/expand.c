@@ -597,7 +597,7 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat),
     MLO_CARRIED("com.microsoft.QLinearSoftmax", same),
     MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
-    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "xx", 12, NULL },
+    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "x", 12, NULL },
     { { "GlobalAveragePool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1,
         NULL },
     { { "GlobalMaxPool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1, NULL },

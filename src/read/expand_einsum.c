@@ -1,8 +1,8 @@
 /* expand_einsum: products in index notation are the standard operators that compute them.
  *
- * in:  an Einsum of two operands or more, of known forms, with a letter for each axis, or "..." for several.
+ * in:  an Einsum of operands of known forms, with a letter for each axis, or "..." for several.
  * out: of two operands, Transpose, MatMul, Transpose, with a Reshape where several letters play one part; without a
- *     letter to sum over, a Mul. Of more, one such product after the other, each of two.
+ *     letter to sum over, a Mul. Of more, one such product after the other, each of two; of one, a Transpose.
  *
  * Of more than two, the two whose product costs least come first, and their product keeps the letters that others or
  * the result have. Parameters by each other cost nothing where they do not grow: a gain goes into its weights, while
@@ -70,7 +70,7 @@ static int mlo_equation_of(const mlo_node *n, const int *rank, mlo_equation *e) 
         e->term[at][length++] = c;
         i += dots ? 2 : 0;
     }
-    return e->n >= 2 && (size_t)e->n == n->n_input && mlo_equation_spelled(e, rank);
+    return e->n && (size_t)e->n == n->n_input && mlo_equation_spelled(e, rank);
 }
 
 /* The size of a letter's axis; -1: unknown. */
@@ -378,6 +378,14 @@ static void mlo_x_equation_checked(
                 mlo_x_stay(x, "axis '%c' broadcasts", *p);
 }
 
+/* One operand, whose axes come in another order. */
+static const char *mlo_x_of_one(mlo_expansion *x, const mlo_equation *e, const char *v) {
+    int64_t perm[MLO_MAX_RANK];
+    const size_t n = strlen(e->term[1]);
+    for (size_t i = 0; i < n; i++) perm[i] = strchr(e->term[0], e->term[1][i]) - e->term[0];
+    return mlo_x_transpose(x, v, perm, n);
+}
+
 static void mlo_expand_einsum(mlo_expansion *x) {
     mlo_operand operand[MLO_TERMS];
     mlo_equation e;
@@ -385,7 +393,7 @@ static void mlo_expand_einsum(mlo_expansion *x) {
     for (int i = 0; i < MLO_TERMS; i++) rank[i] = mlo_x_rank(x, (size_t)i);
     if (!mlo_equation_of(x->n, rank, &e)) {
         mlo_x_stay(
-            x, "its equation is not of 2 to %d operands with a letter for each axis", MLO_TERMS);
+            x, "its equation is not of %d operands at most with a letter for each axis", MLO_TERMS);
         return;
     }
     for (int i = 0; i < e.n; i++) {
@@ -400,5 +408,6 @@ static void mlo_expand_einsum(mlo_expansion *x) {
     while (!mlo_x_stopped(x) && e.n > 2)
         if (!mlo_x_fewer(x, &e, operand))
             mlo_x_stay(x, "its product has more than %d axes", MLO_MAX_RANK);
-    if (!mlo_x_stopped(x)) mlo_x_out(x, 0, mlo_x_of_two(x, &e, operand));
+    if (mlo_x_stopped(x)) return;
+    mlo_x_out(x, 0, e.n > 1 ? mlo_x_of_two(x, &e, operand) : mlo_x_of_one(x, &e, operand[0].v));
 }
