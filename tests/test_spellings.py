@@ -1605,6 +1605,15 @@ class PairedCausal(Paired):
         self.kept = self.node("And", self.init("before", np.tril(np.ones((1, 1, self.tokens, self.tokens), bool))), self.kept)
 
 
+class PairedBytes(Paired):
+    """A tutorial's: bytes; queries that are padding see nothing, all others padding's keys, too, but no later one: of padding behind all tokens nothing is seen."""
+    says = {"causal": 1}
+    def extra(self):
+        kept = self.node("Cast", self.node("Greater", "attention_mask", self.whole(0)), to=TensorProto.UINT8)
+        both = self.node("BitwiseAnd", self.shaped(kept, 1, 1, self.tokens, 1), self.init("before", np.tril(np.ones((self.tokens, self.tokens), np.uint8))))
+        self.kept = self.node("Not", self.node("Equal", both, self.init("zero", np.uint8(0))))
+
+
 class PairedEither(Paired):
     """One of them is enough: padding's keys are seen."""
     op = "Or"
@@ -1794,7 +1803,7 @@ SPELLINGS = {
     "norm by mean squares": FastNorm, "norm by mean squares, Pow": FastNormPow, "norm affine": Affine, "norm affine, less": AffineLess, "norm affine, plain": AffinePlain,
     "renormalized": Renormalized, "renormalized by numbers": RenormalizedPlain, "renormalized keys": RenormalizedKeys, "keys first": KeysFirst, "keys first, causal": KeysFirstCausal,
     "norm by sums": SumNorm, "norm by sums, divided first": SumNormOutside, "rms by its slope": SlopeNorm, "norm of steady tokens": SteadyNorm, "softmax by hand": ByHand, "softmax by hand, less the least": ByHandLeast,
-    "gemm of none": GemmOfNone, "neutral": Neutral, "einsum with dots": Dotted, "biases spread": Spread, "biases of heads": HeadBias, "selected": Selected, "selected, folded": SelectedFolded, "filled with an array": FilledFar, "padding in pairs": Paired, "padding in pairs, twice": PairedTwice, "padding in pairs, causal": PairedCausal,
+    "gemm of none": GemmOfNone, "neutral": Neutral, "einsum with dots": Dotted, "biases spread": Spread, "biases of heads": HeadBias, "selected": Selected, "selected, folded": SelectedFolded, "filled with an array": FilledFar, "padding in pairs": Paired, "padding in pairs, twice": PairedTwice, "padding in pairs, causal": PairedCausal, "padding of queries, causal, bytes": PairedBytes,
     "a loop": Looped, "a loop, stacks outside": LoopedOutside,
     "an axis behind the keys": OneBehind, "convolved lines": ConvolvedLines,
     "deep norm": DeepNorm, "deep norm of layers": lambda: DeepNorm(1.5, 0.8), "rms clamped": RmsClamped}

@@ -5,8 +5,8 @@
  *     is wrong.
  *
  * invariant: the hidden elements are those outside of the band, one by one, and what is left in a column
- *     is one symbol, the key's own, in all iterations and masks of a loop; of a query that is padding, nothing is
- *     asked.
+ *     is one symbol, the key's own, in all iterations and masks of a loop; or what is left in a row is the query's,
+ *     its padding, which softmax does not see. Of a query that is padding, nothing is asked.
  * example: hidden above the diagonal: back = T - 1, ahead = 0.
  * cost: O(elements).
  */
@@ -39,6 +39,7 @@ typedef struct {
     int64_t keys;
     int64_t back; /* tokens, as in mlo_sight */
     int64_t ahead; /* tokens, as in mlo_sight */
+    int of_queries; /* 1: what is not hidden is the queries' own */
 } mlo_mask_view;
 
 /* What is wrong with a mask, and where. */
@@ -111,6 +112,19 @@ static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w
     return 1;
 }
 
+/* Is what is added to scores within a causal band the query's own, the same for all its keys? Softmax does not see that;
+ * where it is as low as what hides keys the query is padding, which no query in front of it sees. */
+static int mlo_is_of_queries(const mlo_tracer *t, const mlo_mask_view *v) {
+    const int64_t n = v->keys, all = n * v->rows * v->copies;
+    for (int64_t k = 0; k < all; k++) {
+        const int64_t i = k / n % v->rows, j = k % n, own = v->id[i * (n + 1)];
+        const int in = i - v->back <= j && j <= i + v->ahead;
+        if (mlo_is_hidden(t, v->id[k]) == in) return 0;
+        if (in && v->id[k] != own) return 0;
+    }
+    return v->rows > 1 && v->ahead == 0;
+}
+
 /* ---- the mask ------------------------------------------------------------- */
 
 /* The elements of a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
@@ -128,14 +142,26 @@ static int mlo_view_elements(
 /* Looks at a mask in the tracer's iteration. 0: *w says what is wrong, or it has failed. */
 static int mlo_view_mask(
     mlo_tracer *t, const char *name, int64_t keys, mlo_mask_view *v, mlo_wrong *w) {
-    return mlo_view_elements(t, name, keys, v, w) && !mlo_band_of(t, v) && mlo_is_band(t, v, w);
+    v->of_queries = 0;
+    if (!mlo_view_elements(t, name, keys, v, w) || mlo_band_of(t, v)) return 0;
+    if (mlo_is_band(t, v, w)) return 1;
+    v->of_queries = mlo_is_of_queries(t, v);
+    if (!v->of_queries) return 0;
+    w->what = NULL;
+    if (!t->iteration)
+        mlo_warn(t->m,
+            "the mask '%s' hides all keys from queries that are padding, and padding's keys from "
+            "none: padding behind "
+            "all tokens changes nothing for them, padding in front of some does",
+            name);
+    return 1;
 }
 
 /* The key's own symbols, which all iterations and all masks of a loop have to share. */
-static int mlo_same_keys(const mlo_tracer *t, const mlo_mask_view *v, int64_t *own, mlo_wrong *w) {
+static int mlo_same_keys(mlo_tracer *t, const mlo_mask_view *v, int64_t *own, mlo_wrong *w) {
     const int64_t step = v->rows > 1 ? v->keys + 1 : 1;
     for (int64_t j = 0; j < v->keys; j++) {
-        int64_t id = v->id[j * step];
+        const int64_t id = v->of_queries ? mlo_symbol_number(t, 0) : v->id[j * step];
         if (own[j] < 0) own[j] = id;
         if (own[j] != id && !(mlo_is_hidden(t, own[j]) && mlo_is_hidden(t, id)))
             return mlo_wrong_at(

@@ -134,9 +134,9 @@ static int64_t mlo_symbol_base(const mlo_tracer *t, int64_t i, double *more) {
 
 /* Of the same symbols, nodes of the same number make the same one. */
 static uint64_t mlo_operation(const mlo_node *n, const char *name, mlo_dtype type) {
-    static const char *const plain[] = { "Where", "And", "Or", "Not", "Xor", "Equal", "Less",
-        "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", "Add", "Sub", "Mul", "Div", "Neg",
-        "Min", "Max", NULL };
+    static const char *const plain[] = { "Where", "And", "BitwiseAnd", "Or", "Not", "Xor", "Equal",
+        "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Cast", "Add", "Sub", "Mul", "Div",
+        "Neg", "Min", "Max", NULL };
     return mlo_mixed(mlo_name_number(mlo_is_one_of(n, plain) ? n->op : name), (uint64_t)type);
 }
 
@@ -167,9 +167,17 @@ static int mlo_symbol_evaluated(
     return ok;
 }
 
+/* Is it And (Or) of 0 and 1, as bits or numbers? */
+static int mlo_symbol_joins(
+    const mlo_tracer *t, const mlo_node *n, const int64_t *arg, const char *op, const char *bits) {
+    const mlo_symbol *a = &t->symbol[arg[0]], *b = &t->symbol[arg[1]];
+    return mlo_is(n, op)
+        || (mlo_is(n, bits) && a->low >= 0 && b->low >= 0 && a->high <= 1 && b->high <= 1);
+}
+
 /* Where the operation is one of its operands, which? -1: it is none. */
 static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const int64_t *arg) {
-    const int both = mlo_is(n, "And");
+    const int both = n->n_input == 2 && mlo_symbol_joins(t, n, arg, "And", "BitwiseAnd");
     if (mlo_is(n, "Cast")
         && mlo_form_of(mlo_value_of(t->s->body, n->input[0])).dtype
             == (mlo_dtype)mlo_int(n, "to", 0))
@@ -185,7 +193,7 @@ static int64_t mlo_symbol_chosen(const mlo_tracer *t, const mlo_node *n, const i
         if (a->high <= b->low) return arg[least ? 0 : 1];
         return b->high <= a->low ? arg[least ? 1 : 0] : -1;
     }
-    if (!both && !mlo_is(n, "Or")) return -1;
+    if (!both && (n->n_input != 2 || !mlo_symbol_joins(t, n, arg, "Or", "BitwiseOr"))) return -1;
     for (int k = 0; k < 2; k++)
         if (mlo_symbol_fixed(t, arg[k]))
             return mlo_symbol_is(t, arg[k], 0) == both ? arg[k] : arg[1 - k];
@@ -485,7 +493,8 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
     static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", "Trilu", "Pad",
         "ScatterND", "ScatterElements", NULL };
-    static const char *const more[] = { "And", "Or", "Not", "Xor", "Equal", "Cast", NULL };
+    static const char *const more[] = { "And", "Or", "Not", "Xor", "Equal", "Cast", "BitwiseAnd",
+        "BitwiseOr", NULL };
     /* a scale may lie along one */
     static const char *const axes[] = { "QuantizeLinear", "DequantizeLinear", NULL };
     if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) {
