@@ -111,10 +111,21 @@ static void mlo_matrix_goes(
     t->out[0] = mlo_max(t->soon, x->room[0]);
     t->work = mlo_max(ideal,
         mlo_matrix_resumes(
-            u, u->interval / in - 1, mlo_max(t->out[0], mlo_room_between(s, i, in))));
+            u, u->interval / in - 1, mlo_max(t->out[0], mlo_room_between(s, i, x->n, in))));
     t->out[1] = mlo_max(mlo_max(t->work + u->latency, x->room[1]), t->out[0] + s->span[i]);
     mlo_matrix_freezes(s, i, x->n);
     mlo_spend(t, u->interval, ideal + u->latency, waits);
+}
+
+/* Results that had to wait for room of which nothing was known then: those behind them are made later. */
+static void mlo_matrix_held_back(mlo_schedule *s, int i, int64_t n) {
+    const mlo_unit *u = &s->c->element[i].unit;
+    mlo_token *t = mlo_token_of(s, i, n);
+    const int64_t in = mlo_matrix_cycles(u), room = mlo_room_between(s, i, n, in);
+    t->work = mlo_max(
+        t->work, mlo_matrix_resumes(u, u->interval / in - 1, mlo_max(t->out[0], room)));
+    t->out[1] = mlo_max(t->out[1], t->work + u->latency);
+    mlo_matrix_freezes(s, i, n);
 }
 
 static void mlo_matrix_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
@@ -140,6 +151,6 @@ static const mlo_flow_verbs mlo_flow_matrix = {
     .prepares = mlo_admits,
     .is_ready = mlo_token_ready,
     .fires = mlo_matrix_fire,
-    .held = mlo_matrix_freezes,
+    .held = mlo_matrix_held_back,
     .works = mlo_matrix_work,
 };

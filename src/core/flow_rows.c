@@ -283,7 +283,7 @@ static void mlo_rows_fire(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *
     last = row.mix + u->rows.to_out;
     t->out[0] = mlo_max(t->out[0], x->room[0]);
     t->out[1] = mlo_max(mlo_max(last, x->room[1]),
-        mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, 1) + beats - 1));
+        mlo_max(t->out[0] + s->span[i], mlo_room_between(s, i, x->n, 1) + beats - 1));
     if (x->at.at == x->at.tokens - 1) {
         const int64_t next = x->at.pass + 2;
         s->frame_freed[i][0][next & 3] = row.score + 1;

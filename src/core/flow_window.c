@@ -47,6 +47,6 @@ static const mlo_flow_verbs mlo_flow_window = {
     .prepares = mlo_admits,
     .is_ready = mlo_window_ready,
     .fires = mlo_window_fire,
-    .held = mlo_matrix_freezes,
+    .held = mlo_matrix_held_back,
     .works = mlo_matrix_work,
 };

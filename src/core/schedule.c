@@ -120,10 +120,11 @@ typedef struct {
     int64_t up; /* beats of the producer that become `down` beats */
     int64_t down; /* beats of the consumer */
 
-    int64_t fork; /* cycles to the FIFO */
+    int64_t fork; /* cycles to the FIFO; 1: there is a fork, with a skid */
     int64_t fifo; /* beats of the producer that it has room for */
     int64_t delay; /* cycles from the producer to the consumer */
     int64_t held; /* beats of the consumer that wait between, at most */
+    int joins; /* 1: the consumer waits for another stream, too: there is a skid */
     int64_t back; /* cycles of a gap, to the producer */
     /* cycles from a token's first beat to its last at the producer, if the consumer takes a beat a
      * cycle */
@@ -136,31 +137,37 @@ static int mlo_link_joins(const mlo_core *c, const mlo_edge *e) {
         && !c->element[e->to].unit.whole_frame;
 }
 
+static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
+
+/* Which beat the consumer has to take before what is behind an edge's fork and FIFO takes beat x, counted from the
+ * first token on; below 0: none. A width converter stores all of a group but the last of it, and has a skid, as what
+ * waits for another stream does. */
+static int64_t mlo_link_requires(const mlo_link *w, int64_t x) {
+    const int skids = (w->up != w->down) + w->joins;
+    return mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
+}
+
 static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
     mlo_link w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0,
-        e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
+        e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
     if (mlo_edge_readers(c, e) > 1) {
         w.fork = 1;
         w.delay++;
         w.back++;
-        w.held += 2;
     }
     if (w.fifo) {
         w.delay += w.fifo > 2 ? 2 : 1;
         w.back++;
     }
-    w.held = (w.held + w.fifo) * w.beats_to / w.beats_from;
     if (e->lanes_from != e->lanes_to) {
         w.delay++;
         w.back += 2;
-        w.held += 3;
     }
-    if (mlo_link_joins(c, e)) {
-        w.back++;
-        w.held += 2;
-    }
+    w.joins = mlo_link_joins(c, e);
+    w.back += w.joins;
+    w.held = w.beats_to - w.down - mlo_link_requires(&w, w.beats_from - 1 - 2 * w.fork - w.fifo);
     w.span = mlo_max(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
     return w;
 }

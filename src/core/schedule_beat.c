@@ -82,12 +82,13 @@ static int64_t mlo_loop_takes(const mlo_schedule *s, int64_t n, int64_t at) {
         : MLO_NOT_YET;
 }
 
-/* When there is room for what becomes beat `at` of edge e's token n. */
+/* When there is room for beat `at` of edge e's token n, as its producer counts. */
 static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n, int64_t at) {
     const mlo_link *w = &s->way[e - s->c->edge];
+    const int64_t x = n * w->beats_from + at - 2 * w->fork - w->fifo;
     const int64_t when = e->to == MLO_OUTSIDE
-        ? mlo_loop_takes(s, n, at)
-        : mlo_edge_takes(s, e, n * w->beats_to + at - w->held, w->beats_to);
+        ? mlo_loop_takes(s, n, at / w->up * w->down)
+        : mlo_edge_takes(s, e, mlo_link_requires(w, x), w->beats_to);
     return when == MLO_NOT_YET ? when : when + w->back;
 }
 
@@ -101,7 +102,7 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
         const mlo_link *w = &s->way[e - s->c->edge];
         const int64_t first = mlo_edge_room(s, e, n, 0);
-        const int64_t last = mlo_edge_room(s, e, n, w->beats_to - w->down);
+        const int64_t last = mlo_edge_room(s, e, n, w->beats_from - 1);
         if (first == MLO_NOT_YET || last == MLO_NOT_YET) return 0;
         room[0] = mlo_max(room[0], first);
         room[1] = mlo_max(room[1], last);
@@ -118,18 +119,18 @@ static int64_t mlo_link_meets(const mlo_link *w) {
 /* When there is room for that beat of token n. */
 static int64_t mlo_meets_room(const mlo_schedule *s, const mlo_edge *e, int64_t n) {
     const mlo_link *w = &s->way[e - s->c->edge];
-    return mlo_edge_room(s, e, n, mlo_link_meets(w) / w->up * w->down);
+    return mlo_edge_room(s, e, n, mlo_link_meets(w));
 }
 
-/* Between them, of beats that are made `pace` cycles apart: when that can leave which meets the
+/* Between them, of token n's beats that are made `pace` cycles apart: when that can leave which meets the
  * consumer's next token, less the time that those in front of it take. */
-static int64_t mlo_room_between(const mlo_schedule *s, int i, int64_t pace) {
+static int64_t mlo_room_between(const mlo_schedule *s, int i, int64_t n, int64_t pace) {
     int64_t room = 0;
     for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
         const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]);
         if (next < s->way[e - s->c->edge].beats_from)
-            room = mlo_max(room, mlo_meets_room(s, e, mlo_fired(s, i)) - next * pace);
+            room = mlo_max(room, mlo_meets_room(s, e, n) - next * pace);
     }
     return room;
 }
@@ -202,29 +203,19 @@ static int64_t mlo_sink_takes(
     return resumes == MLO_NOT_YET ? resumes : mlo_max(mlo_entered(s, e->to, n, x % beats), resumes);
 }
 
-static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
-
-/* Which beat the consumer has to take before what is behind an edge's fork and FIFO takes beat x,
- * counted from the first token on, and how many cycles before; below 0: of none. A width converter
- * stores all of a group but the last of it, and has a skid, as what waits for another stream does. */
-static int64_t mlo_link_required_beat(
-    const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t *before) {
-    const mlo_link *w = &s->way[e - s->c->edge];
-    const int64_t skids = (e->lanes_from != e->lanes_to) + mlo_link_joins(s->c, e);
-    *before = skids + mlo_max(0, (x + 1) % w->up);
-    return mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
+/* How many cycles before the beat that mlo_link_requires names what is behind an edge's fork and FIFO takes beat x. */
+static int64_t mlo_link_before(const mlo_link *w, int64_t x) {
+    return (w->up != w->down) + w->joins + mlo_max(0, (x + 1) % w->up);
 }
 
 /* When what is behind an edge's fork and FIFO takes beat x; about that, where it is surely not
  * later than `soonest`. */
 static int64_t mlo_link_accepts(
     const mlo_schedule *s, const mlo_edge *e, int64_t x, int64_t soonest) {
-    int64_t before;
-    const int64_t at = mlo_link_required_beat(s, e, x, &before);
-    const int64_t when = at < 0
-        ? 0
-        : mlo_sink_takes(s, e, at, s->way[e - s->c->edge].beats_to, soonest);
-    return when == MLO_NOT_YET ? when : when + before;
+    const mlo_link *w = &s->way[e - s->c->edge];
+    const int64_t at = mlo_link_requires(w, x);
+    const int64_t when = at < 0 ? 0 : mlo_sink_takes(s, e, at, w->beats_to, soonest);
+    return when == MLO_NOT_YET ? when : when + mlo_link_before(w, x);
 }
 
 /* When all that is behind an element has room for its beat; `soonest` at the soonest; MLO_NOT_YET.
@@ -269,11 +260,10 @@ static int64_t mlo_room_beside(
         if (mlo_token_of(s, o->to, token)->in[1] + w->up + MLO_SKIDS < soonest
             && !c->element[o->to].unit.whole_frame)
             continue;
-        int64_t before;
-        const int64_t asks = mlo_link_required_beat(s, o, x, &before);
+        const int64_t asks = mlo_link_requires(w, x);
         const int64_t takes = asks < 0 ? 0 : mlo_edge_takes(s, o, asks, w->beats_to);
         if (takes == MLO_NOT_YET) return takes;
-        soonest = mlo_max(soonest, takes + before + (w->fifo > 0));
+        soonest = mlo_max(soonest, takes + mlo_link_before(w, x) + (w->fifo > 0));
     }
     return soonest;
 }

@@ -144,6 +144,7 @@ static int mlo_admits(mlo_schedule *s, int i) {
         t->in[1] = mlo_max(t->in[1], last);
         s->known[i] = n + 1;
         mlo_hold_producers(s, i, &x, t);
+        if (mlo_comes(s, i, n, &x)) t->in[1] = mlo_max(t->in[1], x.arrives[1]);
     }
     return any;
 }
