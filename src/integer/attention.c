@@ -384,6 +384,13 @@ static void mlo_given_inside(mlo_quantizer *q, mlo_sublayer *b) {
     if (!scores) b->scores_given = NULL;
 }
 
+/* Are numbers below 0 none of a given form's, as a Relu in front leaves none, and is its zero point not 0? */
+static int mlo_given_begins(const mlo_given *g) {
+    const double least = g && g->sign ? g->narrow - ldexp(1, g->bits - 1) : 0;
+    return mlo_given_scaled(g) && mlo_differs(least, 0)
+        && !mlo_differs(mlo_given_zero(g, 0), least);
+}
+
 /* Drops, with a warning, given zero points that an attention has no term for: of the queries, the
  * values and the result, and of the keys under a soft cap. */
 static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
@@ -418,6 +425,10 @@ static int mlo_given_attention(mlo_quantizer *q, const mlo_sublayer *b) {
 }
 
 static int mlo_given_of_attention(mlo_quantizer *q, mlo_sublayer *b) {
+    if (mlo_given_begins(mlo_narrow_given(mlo_signal_of(q, b->in[2]))))
+        return mlo_fail(q->m, MLO_E_UNSUPPORTED, b->node,
+            "values that begin at 0, as behind a Relu, with another zero point than 0; an "
+            "attention knows none");
     MLO_TRY(mlo_given_attention(q, b));
     mlo_given_inside(q, b);
     return 0;

@@ -112,8 +112,8 @@ static int mlo_is_band(const mlo_tracer *t, const mlo_mask_view *v, mlo_wrong *w
     return 1;
 }
 
-/* Is what is added to scores within a causal band the query's own, the same for all its keys? Softmax does not see that;
- * where it is as low as what hides keys the query is padding, which no query in front of it sees. */
+/* Is what is added to scores within a causal band the query's own, the same for all its keys? Softmax does not see
+ * that; where it is as low as what hides keys the query is padding, which no query in front of it sees. */
 static int mlo_is_of_queries(const mlo_tracer *t, const mlo_mask_view *v) {
     const int64_t n = v->keys, all = n * v->rows * v->copies;
     for (int64_t k = 0; k < all; k++) {

@@ -49,6 +49,7 @@ static int mlo_blank_behind(mlo *m, mlo_scan *s, const char *blank) {
 static int mlo_unblank(mlo *m, mlo_scan *s, const char **blank) {
     mlo_node *n = s->n_state == 1 && !s->n_tap ? mlo_maker_in(s->body, s->body->output[0]->name)
                                                : NULL;
+    while (mlo_is(n, "Identity")) n = mlo_maker_in(s->body, n->input[0]);
     const int k = n ? mlo_blank_operand(s, n) : -1;
     *blank = NULL;
     if (k < 0) return 0;

@@ -371,40 +371,12 @@ static int mlo_check_context(const mlo_quantizer *q) {
         (long long)q->r.tokens, (long long)context);
 }
 
-/* The sublayers of q->scan's body. */
-static int mlo_quantize_layers(mlo_quantizer *q) {
-    mlo *m = q->m;
-    return mlo_respell(m, &q->scan) || mlo_recognise(m, &q->scan, mlo_sublayers, &q->r, &q->result);
-}
-
-/* Once more, if the model rounds values within its layers, and no rounding is what was refused: without them. */
-static int mlo_quantize_unrounded(mlo_quantizer *q) {
-    mlo *m = q->m;
-    const char *node = mlo_or_empty(mlo_intern(m, m->error.node));
-    const char *why = mlo_or_empty(mlo_intern(m, m->error.message));
-    const mlo_error said = m->error;
-    size_t n = 0;
-    memset(&m->error, 0, sizeof m->error);
-    if (!mlo_given_rounds(m, &q->scan, node)) MLO_TRY(mlo_given_unrounded(m, &q->scan, &n));
-    if (!n) {
-        m->error = said;
-        return mlo_failed(m);
-    }
-    MLO_TRY(mlo_quantize_layers(q));
-    mlo_warn(m,
-        "the model's %zu roundings of values are left out, as layers that round so are not known "
-        "(%s: %s); the values' integers are chosen here, weights keep theirs",
-        n, node, why);
-    return 0;
-}
-
-/* The same, and what is fixed of them. */
+/* The sublayers of q->scan's body, and what is fixed of them. */
 static int mlo_quantize_recognise(mlo_quantizer *q) {
     mlo *m = q->m;
-    MLO_TRY(mlo_unblank(m, &q->scan, &q->blank));
-    if (mlo_quantize_layers(q) && (m->error.code != MLO_E_UNSUPPORTED || mlo_quantize_unrounded(q)))
-        return mlo_failed(m);
-    return mlo_demand(q);
+    return mlo_given_masks(m, &q->scan) || mlo_unblank(m, &q->scan, &q->blank)
+        || mlo_respell(m, &q->scan) || mlo_recognise(m, &q->scan, mlo_sublayers, &q->r, &q->result)
+        || mlo_demand(q);
 }
 
 /* Their numbers: the new body, and a Scan for it that has its parameters. */
@@ -425,6 +397,47 @@ static int mlo_quantize_integers(mlo_quantizer *q) {
     return mlo_quantize_body(q);
 }
 
+/* A loop of floats becomes one of integers. */
+static int mlo_quantize_floats(mlo_quantizer *q) {
+    return mlo_taps_leave(q) || mlo_quantize_recognise(q) || mlo_qconfig(q)
+        || mlo_quantize_integers(q) || mlo_quantize_replace(q);
+}
+
+/* Once more, of the model as it was, if that rounds values within its layers and no rounding is what was refused:
+ * without them. */
+static int mlo_quantize_unrounded(mlo_quantizer *q, mlo_graph *as_it_was) {
+    mlo *m = q->m;
+    const char *node = mlo_or_empty(mlo_intern(m, m->error.node));
+    const char *why = mlo_or_empty(mlo_intern(m, m->error.message));
+    const mlo_error said = m->error;
+    size_t n;
+    memset(&m->error, 0, sizeof m->error);
+    m->model->graph = as_it_was;
+    MLO_TRY(mlo_index(m, as_it_was) || mlo_infer(m) || mlo_scan_choose(m, &q->scan));
+    if (mlo_given_rounds(m, &q->scan, node)) {
+        m->error = said;
+        return mlo_failed(m);
+    }
+    MLO_TRY(mlo_given_unrounded(m, &q->scan, &n) || mlo_quantize_floats(q));
+    mlo_warn(m,
+        "the model's %zu roundings of values are left out, as layers that round so are not known "
+        "(%s: %s); the values' integers are chosen here, weights keep theirs",
+        n, node, why);
+    return 0;
+}
+static int mlo_quantize_rounded(mlo_quantizer *q) {
+    mlo *m = q->m;
+    const mlo_map same = { NULL, 0, 0 };
+    const mlo_quantizer before = *q;
+    mlo_graph *as_it_was = mlo_given_rounds(m, &q->scan, NULL)
+        ? mlo_graph_renamed(m, m->model->graph, &same)
+        : NULL;
+    if (!m->error.code && !mlo_quantize_floats(q)) return 0;
+    if (!as_it_was || m->error.code != MLO_E_UNSUPPORTED) return mlo_failed(m);
+    *q = before;
+    return mlo_quantize_unrounded(q, as_it_was);
+}
+
 /* The stage itself. What it calibrated and chose goes to *made, which holds the cost that widths
  * may have, 0: the option says. */
 static int mlo_quantize(mlo *m, mlo_quantizer *made) {
@@ -433,12 +446,11 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     q.m = m;
     q.cost = m->like ? m->like->cost : made->cost;
     MLO_TRY(mlo_sketch_begin(m) || mlo_quantize_options(&q) || mlo_quantize_loop(m, &q.scan));
-    MLO_TRY(mlo_quantizable(m, &q.scan) || mlo_taps_leave(&q));
+    MLO_TRY(mlo_quantizable(m, &q.scan));
     if (mlo_has_dialect(q.scan.body))
-        MLO_TRY(mlo_quantize_exact(&q) || mlo_quantize_shown(&q));
-    else if (mlo_quantize_recognise(&q) || mlo_qconfig(&q) || mlo_quantize_integers(&q)
-        || mlo_quantize_replace(&q))
-        return mlo_failed(m);
+        MLO_TRY(mlo_taps_leave(&q) || mlo_quantize_exact(&q) || mlo_quantize_shown(&q));
+    else
+        MLO_TRY(mlo_quantize_rounded(&q));
     q.loop->meta = q.scan.node->meta;
     q.loop->n_meta = q.scan.node->n_meta;
     if (mlo_attr_graph(m, q.loop, "body", q.body)

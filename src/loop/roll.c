@@ -549,34 +549,44 @@ static const char *mlo_roll_inner(mlo_roller *r, const char *name) {
 
 static int mlo_roll_rename(mlo *m, mlo_node *n, const mlo_map *rename);
 
-/* A copy of a subgraph of a body node, in which the names of outer values are replaced. */
+/* Copies of declarations, names replaced. NULL: no memory. */
+static mlo_value_info **mlo_infos_renamed(
+    mlo *m, mlo_value_info *const *list, size_t n, const mlo_map *rename) {
+    mlo_value_info **copy = MLO_NEW_N(m, mlo_value_info *, mlo_room(n));
+    for (size_t i = 0; copy && i < n; i++) {
+        const char *to = (const char *)mlo_map_get(rename, list[i]->name);
+        if (!(copy[i] = MLO_NEW(m, mlo_value_info))) return NULL;
+        *copy[i] = *list[i];
+        if (to) copy[i]->name = to;
+    }
+    return copy;
+}
+
+/* A copy of a graph, a body node's, say, in which the names of outer values are replaced. */
 static mlo_graph *mlo_graph_renamed(mlo *m, const mlo_graph *g, const mlo_map *rename) {
     mlo_graph *c = MLO_NEW(m, mlo_graph);
     if (!c) return NULL;
     *c = *g;
     memset(&c->values, 0, sizeof c->values); /* an index of its own, later */
     if (!(c->node = MLO_NEW_N(m, mlo_node *, mlo_room(g->n_node)))
-        || !(c->output = MLO_NEW_N(m, mlo_value_info *, mlo_room(g->n_output))))
+        || !(c->input = mlo_infos_renamed(m, g->input, g->n_input, rename))
+        || !(c->info = mlo_infos_renamed(m, g->info, g->n_info, rename))
+        || !(c->output = mlo_infos_renamed(m, g->output, g->n_output, rename)))
         return NULL;
     for (size_t i = 0; i < g->n_node; i++) {
         mlo_node *n = MLO_NEW(m, mlo_node);
         if (!n) return NULL;
         *n = *g->node[i];
         c->node[i] = n;
-        if (!(n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input)))) return NULL;
+        if (!(n->input = MLO_NEW_N(m, const char *, mlo_room(n->n_input)))
+            || !(n->output = MLO_NEW_N(m, const char *, mlo_room(n->n_output))))
+            return NULL;
+        for (size_t k = 0; k < n->n_output; k++) n->output[k] = g->node[i]->output[k];
         for (size_t k = 0; k < n->n_input; k++) {
             const char *to = (const char *)mlo_map_get(rename, g->node[i]->input[k]);
             n->input[k] = to ? to : g->node[i]->input[k];
         }
         if (mlo_roll_rename(m, n, rename)) return NULL;
-    }
-    for (size_t i = 0; i < g->n_output; i++) {
-        const char *to = (const char *)mlo_map_get(rename, g->output[i]->name);
-        mlo_value_info *v = MLO_NEW(m, mlo_value_info);
-        if (!v) return NULL;
-        *v = *g->output[i];
-        if (to) v->name = to;
-        c->output[i] = v;
     }
     return c;
 }

@@ -37,8 +37,7 @@ static int mlo_scales_of(mlo_call *c, mlo_scales *q) {
     if (zero && mlo_array_count(zero) != count)
         return mlo_fail(c->m, MLO_E_SHAPE, c->node, "%lld zero points for %lld scales",
             (long long)mlo_array_count(zero), (long long)count);
-    if (!scale->rank || (scale->rank == 1 && count == 1 && !(x->rank == 1 && x->dims[0] == 1)))
-        return 0;
+    if (!scale->rank || (scale->rank == 1 && count == 1)) return 0;
     MLO_TRY(mlo_axis(c->forms, mlo_int(c->node, "axis", 1), x->rank, &axis));
     for (int i = axis + 1; i < x->rank; i++) q->inner *= x->dims[i];
     q->n = x->dims[axis];

@@ -492,12 +492,18 @@ static int mlo_lane_pairs(mlo_lanes *l, mlo_node *n) {
         && !mlo_map_put(l->m, &l->pairs, y->name, n) && mlo_lane_all(l, n, at.axis, at);
 }
 
-/* Is it known of integers that they are from 0 on, less than `most`: places of a row's best number? */
-static int mlo_lane_is_place(const mlo_lanes *l, const char *name, int64_t most) {
-    const mlo_node *n = mlo_value_of(l->g, name)->producer;
-    while (
-        mlo_has_trait(n, MLO_RESHAPES) || (mlo_is(n, "Cast") && mlo_int(n, "to", 0) == MLO_INT64))
-        n = mlo_value_of(l->g, n->input[0])->producer;
+/* Is it known of integers that they are from 0 on, less than `most`: places of a row's best number, or a number? */
+static int mlo_lane_is_place(const mlo_lanes *l, const char *name, int64_t most, int depth) {
+    const mlo_value *v = mlo_value_of(l->g, name);
+    const mlo_node *n = v ? v->producer : NULL;
+    double at;
+    if (v && v->tensor) return mlo_lone_number(l->m, v, &at) && at >= 0 && at < (double)most;
+    if (!n || depth > 8) return 0;
+    if (mlo_has_trait(n, MLO_RESHAPES) || (mlo_is(n, "Cast") && mlo_int(n, "to", 0) == MLO_INT64))
+        return mlo_lane_is_place(l, n->input[0], most, depth + 1);
+    if (mlo_is(n, "Where"))
+        return mlo_lane_is_place(l, n->input[1], most, depth + 1)
+            && mlo_lane_is_place(l, n->input[2], most, depth + 1);
     const mlo_form f = mlo_is(n, "ArgMax") ? mlo_lane_form(l, n, 0) : mlo_form_of(NULL);
     const int64_t axis = f.rank > 0 ? mlo_int(n, "axis", 0) : -1;
     return f.rank > 0 && f.dims[axis < 0 ? axis + f.rank : axis] <= most;
@@ -513,7 +519,7 @@ static int mlo_lane_counted(mlo_lanes *l, mlo_node *n) {
     const mlo_form i = mlo_lane_form(l, n, own), counter = mlo_lane_form(l, n, 1 - own);
     if (at.axis < 0 || at.outer * at.inner != 1 || rows.rank < 1 || rows.dims[0] % l->batch
         || mlo_int(reader, "axis", 0) || counter.rank != i.rank
-        || !mlo_lane_is_place(l, n->input[own], rows.dims[0] / l->batch))
+        || !mlo_lane_is_place(l, n->input[own], rows.dims[0] / l->batch, 0))
         return 0;
     mlo_array *one = mlo_lane_counter(l, n->input[1 - own], at.axis, rows.dims[0] / l->batch);
     return mlo_lane_edits(l, n, 1 - own, one) && !mlo_map_put(l->m, &l->pairs, n->output[0], n)

@@ -423,7 +423,8 @@ static int mlo_mend_gemm(mlo *m, void *node, void *user) {
     return 0;
 }
 
-/* Steps without end tell no two numbers apart, and what rounds to them is not defined: it is left out. */
+/* Steps without end tell no two numbers apart, and what rounds to them is not defined: it is left out. Of a constant in
+ * such steps nothing is left. */
 static int mlo_mend_steps(mlo *m, void *graph, void *user) {
     const mlo_graph *g = (const mlo_graph *)graph;
     size_t n = 0;
@@ -432,9 +433,16 @@ static int mlo_mend_steps(mlo *m, void *graph, void *user) {
         double step = 0;
         const int rounds = mlo_is(g->node[i], "DequantizeLinear") && mlo_has_input(g->node[i], 1);
         const mlo_value *q = rounds ? mlo_value_of(g, g->node[i]->input[0]) : NULL;
-        if (!q || !mlo_is(q->producer, "QuantizeLinear")
-            || !mlo_lone_number(m, mlo_value_of(g, g->node[i]->input[1]), &step) || isfinite(step))
+        if (!q || !mlo_lone_number(m, mlo_value_of(g, g->node[i]->input[1]), &step)
+            || isfinite(step))
             continue;
+        if (q->tensor)
+            return mlo_fail(m, MLO_E_DATA, g->node[i],
+                "the scale of '%s' is %g: its numbers are lost (quantizers make that of a mask of "
+                "-inf); leave it out "
+                "of what is quantized (nodes_to_exclude), or export with a mask of finite numbers",
+                q->name, step);
+        if (!mlo_is(q->producer, "QuantizeLinear")) continue;
         mlo_node_passes(g->node[i], q->producer->input[0]);
         n++;
     }
