@@ -76,6 +76,9 @@ struct mlo {
     const struct mlo_seen
         *like; /* what another export's saw: it is calibrated so; NULL: with samples */
     mlo_array *golden; /* the outputs of the bench's first frame, as emit saw them; NULL before */
+    int holds; /* 1: lines for people wait until mlo_say_held */
+    const char **line; /* they do */
+    size_t n_line;
     const char *work; /* what goes on, for who looks; NULL: nothing that takes long */
     double work_from; /* where the part of it that goes on now begins, 0 to 1 */
     double work_to; /* and where it ends */
@@ -191,6 +194,8 @@ static int mlo_fail_at(mlo *m, mlo_code code, const char *where, const char *for
     return r;
 }
 
+static void mlo_hold_line(mlo *m, const char *line);
+
 /* A line for people: "mlo: fold: ..", with `kind` in front of the stage. */
 static void mlo_say_v(mlo *m, const char *kind, const char *format, va_list args) {
     if (!m->desc.warn) return;
@@ -199,7 +204,17 @@ static void mlo_say_v(mlo *m, const char *kind, const char *format, va_list args
     mlo_copy_line(text, sizeof text, line);
     snprintf(line, sizeof line, "mlo: %s%s%s%.960s", kind, m->stage ? m->stage : "",
         m->stage ? ": " : "", text);
-    m->desc.warn(m->desc.user, line);
+    if (m->holds)
+        mlo_hold_line(m, line);
+    else
+        m->desc.warn(m->desc.user, line);
+}
+/* What was held is said, or (said = 0) is not: what was tried has come to nothing. */
+static void mlo_say_held(mlo *m, int said) {
+    for (size_t i = 0; said && i < m->n_line; i++) m->desc.warn(m->desc.user, m->line[i]);
+    m->holds = 0;
+    m->line = NULL;
+    m->n_line = 0;
 }
 static void mlo_warn(mlo *m, const char *format, ...) {
     va_list args;

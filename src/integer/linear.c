@@ -60,9 +60,23 @@ static const char *mlo_recognise_linear(mlo_recogniser *r, mlo_node *n, const ch
 
 /* ---- what is given -------------------------------------------------------- */
 
+/* Are all given scales powers of two, if they have to be? */
+static int mlo_given_shifts(const mlo_quantizer *q, const mlo_given *g, int64_t count) {
+    for (int64_t i = 0; q->pow2 && mlo_given_scaled(g) && i < count; i++)
+        if (!mlo_is_pow2(g->scale[i])) return 0;
+    return 1;
+}
 static int mlo_given_linear(mlo_quantizer *q, mlo_sublayer *b) {
+    const int64_t channels = mlo_signal_of(q, b->out)->channels;
     b->weight_given = mlo_weight_given(
-        q->m, &q->scan, b->weight, b->transposed, mlo_signal_of(q, b->out)->channels, &q->r.anew);
+        q->m, &q->scan, b->weight, b->transposed, channels, &q->r.anew);
+    if (mlo_given_shifts(q, b->weight_given, q->scan.iterations * channels))
+        return mlo_failed(q->m);
+    b->weight_given = NULL;
+    if (!q->r.anew.count++) {
+        q->r.anew.node = b->node;
+        q->r.anew.why = "its scales are no powers of two";
+    }
     return mlo_failed(q->m);
 }
 static int mlo_check_linear(mlo_quantizer *q, const mlo_sublayer *b) {

@@ -432,8 +432,11 @@ static int mlo_quantize_rounded(mlo_quantizer *q) {
     mlo_graph *as_it_was = mlo_given_rounds(m, &q->scan, NULL)
         ? mlo_graph_renamed(m, m->model->graph, &same)
         : NULL;
-    if (!m->error.code && !mlo_quantize_floats(q)) return 0;
-    if (!as_it_was || m->error.code != MLO_E_UNSUPPORTED) return mlo_failed(m);
+    m->holds = as_it_was != NULL;
+    const int failed = m->error.code || mlo_quantize_floats(q);
+    const int again = failed && as_it_was && m->error.code == MLO_E_UNSUPPORTED;
+    mlo_say_held(m, !again);
+    if (!again) return mlo_failed(m);
     *q = before;
     return mlo_quantize_unrounded(q, as_it_was);
 }
