@@ -139,12 +139,14 @@ static int mlo_link_joins(const mlo_core *c, const mlo_edge *e) {
 
 static int64_t mlo_floor(int64_t a, int64_t b) { return a >= 0 ? a / b : -mlo_parts(-a, b); }
 
+/* Skids of two beats in front of a consumer. */
+static int mlo_link_skids(const mlo_link *w) { return (w->up != w->down) + w->joins; }
+
 /* Which beat the consumer has to take before what is behind an edge's fork and FIFO takes beat x, counted from the
  * first token on; below 0: none. A width converter stores all of a group but the last of it, and has a skid, as what
  * waits for another stream does. */
 static int64_t mlo_link_requires(const mlo_link *w, int64_t x) {
-    const int skids = (w->up != w->down) + w->joins;
-    return mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * skids;
+    return mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * mlo_link_skids(w);
 }
 
 static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {

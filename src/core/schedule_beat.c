@@ -113,7 +113,8 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
 /* The beat of a token, at the producer, that meets the consumer's next token: those in front of it
  * are held between. A token may have none. */
 static int64_t mlo_link_meets(const mlo_link *w) {
-    return mlo_parts(w->held % w->beats_to, w->down) * w->up;
+    const int64_t groups = mlo_parts(2 * mlo_link_skids(w), w->down);
+    return (groups * w->up + w->up - 1 + 2 * w->fork + w->fifo) % w->beats_from;
 }
 
 /* When there is room for that beat of token n. */
@@ -205,7 +206,7 @@ static int64_t mlo_sink_takes(
 
 /* How many cycles before the beat that mlo_link_requires names what is behind an edge's fork and FIFO takes beat x. */
 static int64_t mlo_link_before(const mlo_link *w, int64_t x) {
-    return (w->up != w->down) + w->joins + mlo_max(0, (x + 1) % w->up);
+    return mlo_link_skids(w) + mlo_max(0, (x + 1) % w->up);
 }
 
 /* When what is behind an edge's fork and FIFO takes beat x; about that, where it is surely not
