@@ -115,6 +115,11 @@ static void mlo_beats_admit(mlo_schedule *s, int i, const mlo_meet *x, mlo_token
     mlo_beats_enter(s, i, x, t);
 }
 
+static void mlo_beats_late(const mlo_schedule *s, int i, mlo_token *t, int64_t last) {
+    t->next = mlo_max(t->next, last);
+    t->out[1] = mlo_max(t->out[1], last + mlo_pipeline(&s->c->element[i]));
+}
+
 static int mlo_beats_ready(const mlo_schedule *s, int i, int64_t n) {
     (void)s, (void)i, (void)n;
     return 1;
@@ -145,6 +150,7 @@ static const mlo_flow_verbs mlo_flow_beats = {
     .resumes = mlo_beats_resume,
     .makes = mlo_beats_make,
     .admits = mlo_beats_admit,
+    .late = mlo_beats_late,
     .prepares = mlo_admits,
     .is_ready = mlo_beats_ready,
     .fires = mlo_beats_fire,

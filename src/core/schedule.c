@@ -509,6 +509,8 @@ typedef struct mlo_flow_verbs {
     int64_t (*makes)(const mlo_schedule *s, int i, int64_t n, int64_t at);
     /* a token comes while others' results wait; `open`: its first beat may. NULL: none does */
     void (*admits)(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t, int64_t open);
+    /* a token's last beat comes later than was known when it came. NULL: that changes nothing inside */
+    void (*late)(const mlo_schedule *s, int i, mlo_token *t, int64_t last);
     /* all that can be done ahead of the next token that leaves; 0: nothing */
     int (*prepares)(mlo_schedule *s, int i);
     /* is all known of token n that fires() needs, but for room? */

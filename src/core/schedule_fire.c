@@ -105,15 +105,20 @@ static void mlo_held_back(mlo_schedule *s, const mlo_edge *e, int64_t n, const i
         from->out[0] = mlo_min(from->out[0] + in[0] - when[0], from->out[1] + late);
     from->out[1] += late;
     const mlo_flow_verbs *flow = mlo_flow_of(s, e->from);
-    if (late && flow->held) flow->held(s, e->from, n);
+    if ((late || in[0] > when[0]) && flow->held) flow->held(s, e->from, n);
 }
 
-/* All that waited with their beats of a token for an element are told when it took them. */
-static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, const mlo_token *t) {
+/* All that waited with their beats of a token for an element are told when it took them. What was held so long that its
+ * last beat comes later, comes later. */
+static void mlo_hold_producers(mlo_schedule *s, int i, const mlo_meet *x, mlo_token *t) {
+    mlo_meet again = *x;
     for (int k = s->begin[0][i]; k < s->begin[0][i + 1]; k++) {
         const mlo_edge *e = &s->c->edge[s->order[0][k]];
         if (!mlo_edge_is_frame(s->c, e)) mlo_held_back(s, e, x->n, t->in);
     }
+    if (!mlo_comes(s, i, x->n, &again) || again.arrives[1] <= t->in[1]) return;
+    t->in[1] = again.arrives[1];
+    if (mlo_flow_of(s, i)->late) mlo_flow_of(s, i)->late(s, i, t, again.arrives[1]);
 }
 
 /* What elements do that take tokens whole: a token's beats come as there is room, */
@@ -144,7 +149,6 @@ static int mlo_admits(mlo_schedule *s, int i) {
         t->in[1] = mlo_max(t->in[1], last);
         s->known[i] = n + 1;
         mlo_hold_producers(s, i, &x, t);
-        if (mlo_comes(s, i, n, &x)) t->in[1] = mlo_max(t->in[1], x.arrives[1]);
     }
     return any;
 }

@@ -120,7 +120,8 @@ static int mlo_fold_plan(
         return mlo_failed(s->m);
     }
     if (!w->target && mlo_search_fastest(s, &w->within, plan, found)) return mlo_failed(s->m);
-    return *found && !w->target ? mlo_plan_predict(s, plan) : 0;
+    if (!*found || w->target) return 0;
+    return mlo_plan_predict(s, plan) || mlo_search_uneven(s, &w->within, plan);
 }
 
 /* The best so far; found: there is one. least: of each resource of a device what any plan takes. */

@@ -38,6 +38,8 @@
  *                         solve(s) is the cheapest there
  *     the front           solve without a limit on s, then again and again with one less than the
  *                         last steady: nothing between two results can be cheaper
+ *     causal attention    has rows of unlike length, which a pace does not know: behind the fastest folding it takes
+ *                         what is left of the limits, as long as predicted cycles become fewer
  *     a target            along the front from target / iterations on, to the first folding whose
  *                         predicted cycles meet the target. With two frames or more in flight
  *                         steady is reached, so it is the cheapest of all; with one, it is the
@@ -599,6 +601,27 @@ static int mlo_search_target(
         *any = 1;
     }
     *found = *any && plan->cycles <= target;
+    return 0;
+}
+
+/* Rows of causal attention take more and more keys, the last ones twice as many as the mean, which is what a pace
+ * knows: where the last ones hold up others, what is left of the limits makes them faster. Choices that change nothing
+ * are gone by, a few at a time. */
+static int mlo_search_uneven(const mlo_space *s, const mlo_limits *l, mlo_plan *plan) {
+    enum { IN_VAIN = 4 };
+    for (int i = 0; i < s->c->n_element; i++) {
+        if (!s->menu[i].n || !s->c->element[i].unit.rows.causal) continue;
+        int vain = 0;
+        for (size_t k = plan->item[i]; k-- > 0 && vain < IN_VAIN;) {
+            mlo_plan other = *plan;
+            other.item[i] = k;
+            mlo_plan_sum(s, &other);
+            if (!mlo_plan_within(&other, l)) break;
+            if (mlo_plan_predict(s, &other)) return mlo_failed(s->m);
+            vain = other.cycles < plan->cycles ? 0 : vain + 1;
+            if (!vain) *plan = other;
+        }
+    }
     return 0;
 }
 
