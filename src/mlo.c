@@ -131,6 +131,7 @@
 /* integer: floats to integers; quantize */
 #include "integer/scan.c"           /* a loop as stages see it; its parameters, one iteration at a time */
 #include "integer/given.c"          /* what a quantized source model fixes */
+#include "integer/unrounded.c"      /* the same without its roundings of values */
 #include "integer/widen.c"          /* 16-bit floats to 32 */
 #include "integer/layout.c"         /* the inside of a loop; which element of a value is which of another */
 #include "integer/respell_linear.c" /* one spelling of projections and their parts, */
