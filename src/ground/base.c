@@ -77,8 +77,8 @@ struct mlo {
         *like; /* what another export's saw: it is calibrated so; NULL: with samples */
     mlo_array *golden; /* the outputs of the bench's first frame, as emit saw them; NULL before */
     int holds; /* 1: lines for people wait until mlo_say_held */
-    const char **line; /* they do */
-    size_t n_line;
+    struct mlo_saying *first_saying; /* they do */
+    struct mlo_saying *last_saying;
     const char *work; /* what goes on, for who looks; NULL: nothing that takes long */
     double work_from; /* where the part of it that goes on now begins, 0 to 1 */
     double work_to; /* and where it ends */
@@ -192,42 +192,6 @@ static int mlo_fail_at(mlo *m, mlo_code code, const char *where, const char *for
     int r = mlo_fail_v(m, code, where, NULL, format, args);
     va_end(args);
     return r;
-}
-
-static void mlo_hold_line(mlo *m, const char *line);
-
-/* A line for people: "mlo: fold: ..", with `kind` in front of the stage. */
-static void mlo_say_v(mlo *m, const char *kind, const char *format, va_list args) {
-    if (!m->desc.warn) return;
-    char line[1024], text[1100];
-    vsnprintf(line, sizeof line, format, args);
-    mlo_copy_line(text, sizeof text, line);
-    snprintf(line, sizeof line, "mlo: %s%s%s%.960s", kind, m->stage ? m->stage : "",
-        m->stage ? ": " : "", text);
-    if (m->holds)
-        mlo_hold_line(m, line);
-    else
-        m->desc.warn(m->desc.user, line);
-}
-/* What was held is said, or (said = 0) is not: what was tried has come to nothing. */
-static void mlo_say_held(mlo *m, int said) {
-    for (size_t i = 0; said && i < m->n_line; i++) m->desc.warn(m->desc.user, m->line[i]);
-    m->holds = 0;
-    m->line = NULL;
-    m->n_line = 0;
-}
-static void mlo_warn(mlo *m, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    mlo_say_v(m, "warning: ", format, args);
-    va_end(args);
-}
-/* What was decided where nobody said: no reason to worry. */
-static void mlo_inform(mlo *m, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    mlo_say_v(m, "", format, args);
-    va_end(args);
 }
 
 /* Of the work that goes on, the part that mlo_work named: so much of it is done, 0 to 1. */
@@ -465,6 +429,59 @@ static const char *mlo_intern_n(mlo *m, const char *text, size_t n) {
 /* NULL: of a failure before */
 static const char *mlo_intern(mlo *m, const char *text) {
     return text ? mlo_intern_n(m, text, strlen(text)) : NULL;
+}
+
+/* ---- lines for people ----------------------------------------------------- */
+
+typedef struct mlo_saying {
+    const char *text;
+    struct mlo_saying *next;
+} mlo_saying;
+
+/* It waits. (One that there is no memory for is lost; the failure is told.) */
+static void mlo_hold_line(mlo *m, const char *text) {
+    mlo_saying *l = MLO_NEW(m, mlo_saying);
+    if (!l || !(l->text = mlo_intern(m, text))) return;
+    l->next = NULL;
+    if (m->last_saying)
+        m->last_saying->next = l;
+    else
+        m->first_saying = l;
+    m->last_saying = l;
+}
+
+/* A line for people: "mlo: fold: ..", with `kind` in front of the stage. */
+static void mlo_say_v(mlo *m, const char *kind, const char *format, va_list args) {
+    if (!m->desc.warn) return;
+    char line[1024], text[1100];
+    vsnprintf(line, sizeof line, format, args);
+    mlo_copy_line(text, sizeof text, line);
+    snprintf(line, sizeof line, "mlo: %s%s%s%.960s", kind, m->stage ? m->stage : "",
+        m->stage ? ": " : "", text);
+    if (m->holds)
+        mlo_hold_line(m, line);
+    else
+        m->desc.warn(m->desc.user, line);
+}
+/* What was held is said, or (said = 0) is not: what was tried has come to nothing. */
+static void mlo_say_held(mlo *m, int said) {
+    for (mlo_saying *l = m->first_saying; said && l; l = l->next)
+        m->desc.warn(m->desc.user, l->text);
+    m->holds = 0;
+    m->first_saying = m->last_saying = NULL;
+}
+static void mlo_warn(mlo *m, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mlo_say_v(m, "warning: ", format, args);
+    va_end(args);
+}
+/* What was decided where nobody said: no reason to worry. */
+static void mlo_inform(mlo *m, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    mlo_say_v(m, "", format, args);
+    va_end(args);
 }
 
 /* What the locale has for a decimal point, a comma or two bytes beyond ASCII, becomes a point. */

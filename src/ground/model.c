@@ -362,12 +362,6 @@ static void *mlo_push_room(mlo *m, void *list, size_t n, size_t size) {
     return more ? more : list;
 }
 
-/* (A line for people that there is no memory for is lost; the failure is told.) */
-static void mlo_hold_line(mlo *m, const char *line) {
-    const char *kept = mlo_intern(m, line);
-    if (kept) (void)MLO_PUSH(m, m->line, m->n_line, kept);
-}
-
 /* ---- failing at a node ---------------------------------------------------- */
 
 /* The name people know a node by: its own, else its first output's. */
