@@ -622,7 +622,7 @@ def drawn_for(s, seed):
 def check_static():
     """quantize_static alone, no preparation: as near to the floats as ONNX Runtime is with the quantized model, or nearer."""
     day = datetime.date.today().toordinal()
-    for name in STATIC if t.full else [STATIC[(day * 6 + k) % len(STATIC)] for k in range(6)]:
+    for name in STATIC if t.full else STATIC[:1] + [STATIC[1 + (day * 5 + k) % (len(STATIC) - 1)] for k in range(5)]:     # the first: Relus are left to roundings
         path, out = os.path.join(os.path.dirname(os.path.abspath(__file__)), "models", name + ".onnx"), t.at("static.onnx")
         floats = session(onnx.load(path))
         class Feeds(oq.CalibrationDataReader):
