@@ -199,8 +199,8 @@ static int64_t mlo_rows_room(const mlo_schedule *s, int i, int64_t n, int64_t h,
             - (steps - 1) * groups;
     for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]), place = next + u->rows.held;
-        if (next >= beats || place % beats / steps != h || n < place / beats) continue;
+        const int64_t place = mlo_link_meets(&s->way[e - s->c->edge]) + u->rows.held;
+        if (place % beats / steps != h || n < place / beats) continue;
         room = mlo_max(room, mlo_meets_room(s, e, n - place / beats) + 1 - place % steps * groups);
     }
     return room;

@@ -110,8 +110,7 @@ static int mlo_has_room(const mlo_schedule *s, int i, int64_t room[2]) {
     return 1;
 }
 
-/* The beat of a token, at the producer, that meets the consumer's next token: those in front of it
- * are held between. A token may have none. */
+/* The beat of a token, at the producer, that meets the consumer's next token: those in front of it are held between. */
 static int64_t mlo_link_meets(const mlo_link *w) {
     const int64_t groups = mlo_parts(2 * mlo_link_skids(w), w->down);
     return (groups * w->up + w->up - 1 + 2 * w->fork + w->fifo) % w->beats_from;
@@ -129,9 +128,8 @@ static int64_t mlo_room_between(const mlo_schedule *s, int i, int64_t n, int64_t
     int64_t room = 0;
     for (int k = s->begin[1][i]; k < s->begin[1][i + 1] && !s->free; k++) {
         const mlo_edge *e = &s->c->edge[s->order[1][k]];
-        const int64_t next = mlo_link_meets(&s->way[e - s->c->edge]);
-        if (next < s->way[e - s->c->edge].beats_from)
-            room = mlo_max(room, mlo_meets_room(s, e, n) - next * pace);
+        room = mlo_max(
+            room, mlo_meets_room(s, e, n) - mlo_link_meets(&s->way[e - s->c->edge]) * pace);
     }
     return room;
 }

@@ -151,8 +151,8 @@ static int mlo_view_mask(
     if (!t->iteration)
         mlo_warn(t->m,
             "the mask '%s' hides all keys from queries that are padding, and padding's keys from "
-            "none: padding behind "
-            "all tokens changes nothing for them, padding in front of some does",
+            "none: padding behind all tokens changes nothing for them, padding in front of some "
+            "does",
             name);
     return 1;
 }

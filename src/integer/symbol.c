@@ -493,8 +493,6 @@ static mlo_array *mlo_trace_move(mlo_tracer *t, mlo_node *n, const char *name) {
 static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, const mlo_form *f) {
     static const char *const moves[] = { "Expand", "Concat", "Tile", "GatherND", "Trilu", "Pad",
         "ScatterND", "ScatterElements", NULL };
-    static const char *const more[] = { "And", "Or", "Not", "Xor", "Equal", "Cast", "BitwiseAnd",
-        "BitwiseOr", NULL };
     /* a scale may lie along one */
     static const char *const axes[] = { "QuantizeLinear", "DequantizeLinear", NULL };
     if (mlo_is_layout(n) || mlo_is_one_of(n, moves)) {
@@ -502,7 +500,7 @@ static mlo_array *mlo_trace_node(mlo_tracer *t, mlo_node *n, const char *name, c
             if (mlo_attr_of(n, "reduction")) return NULL;
         return mlo_trace_move(t, n, name);
     }
-    int each = (mlo_is_elementwise(n) && !mlo_is_one_of(n, axes)) || mlo_is_one_of(n, more);
+    int each = (mlo_is_elementwise(n) && !mlo_is_one_of(n, axes)) || mlo_is_logic(n);
     return each ? mlo_trace_elementwise(t, n, name, f) : NULL;
 }
 

@@ -134,3 +134,11 @@ static int mlo_has_trait(const mlo_node *n, mlo_trait trait) {
     return n && (!n->domain || !*n->domain || mlo_eq(n->domain, "ai.onnx"))
         && mlo_named_with_trait(n, trait);
 }
+
+/* Works it element by element on conditions or bits, or from one type to another? (No trait: most passes over floats do
+ * not mean those.) */
+static int mlo_is_logic(const mlo_node *n) {
+    static const char *const ops[] = { "And", "Or", "Not", "Xor", "Equal", "Cast", "BitwiseAnd",
+        "BitwiseOr", NULL };
+    return mlo_is_one_of(n, ops);
+}

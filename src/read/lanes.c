@@ -449,14 +449,14 @@ static int mlo_lane_gather(mlo_lanes *l, mlo_node *n) {
 }
 
 /* A constant [.., B, ..] whose elements say where along that axis they are, times `by`: 0, of one part. NULL: it is
- * none. */
+ * none, or there will be more parts. */
 static mlo_array *mlo_lane_counter(mlo_lanes *l, const char *name, int axis, int64_t by) {
     const mlo_value *v = mlo_value_of(l->g, name);
     mlo_array *all = v && v->tensor && v->tensor->data_type == MLO_INT64
         ? mlo_tensor_load(l->m, v->tensor)
         : NULL;
     int64_t dims[MLO_MAX_RANK], behind = 1;
-    int counts = all && axis >= 0 && axis < all->rank && all->dims[axis] == l->batch;
+    int counts = all && l->to == 1 && axis >= 0 && axis < all->rank && all->dims[axis] == l->batch;
     for (int i = 0; counts && i < all->rank; i++) {
         dims[i] = i == axis ? 1 : all->dims[i];
         if (i > axis) behind *= all->dims[i];

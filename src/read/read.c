@@ -439,8 +439,8 @@ static int mlo_mend_steps(mlo *m, void *graph, void *user) {
         if (q->tensor)
             return mlo_fail(m, MLO_E_DATA, g->node[i],
                 "the scale of '%s' is %g: its numbers are lost (quantizers make that of a mask of "
-                "-inf); leave it out "
-                "of what is quantized (nodes_to_exclude), or export with a mask of finite numbers",
+                "-inf); leave it out of what is quantized (nodes_to_exclude), or export with a "
+                "mask of finite numbers",
                 q->name, step);
         if (!mlo_is(q->producer, "QuantizeLinear")) continue;
         mlo_node_passes(g->node[i], q->producer->input[0]);
@@ -449,8 +449,7 @@ static int mlo_mend_steps(mlo *m, void *graph, void *user) {
     if (n)
         mlo_warn(m,
             "%zu roundings of the model have an infinite scale, as their quantizer saw a mask's "
-            "-inf; "
-            "they are left out",
+            "-inf; they are left out",
             n);
     return mlo_failed(m);
 }
