@@ -170,7 +170,7 @@ static int mlo_given_unrounded(mlo *m, const mlo_scan *s, size_t *n) {
             && !mlo_given_is_positive(m, g, &positive, r.from);
         if (relu || v->is_output) mlo_node_passes(d, r.from);
         if (relu)
-            d->op = mlo_intern(m, "Relu");
+            d->op = "Relu";
         else
             mlo_given_read(s, name, r.from);
     }
