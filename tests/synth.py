@@ -90,7 +90,8 @@ def harness(ports, module, clock="clk", reset="rst"):
     outputs = [(n, len(p["bits"])) for n, p in ports.items() if p["direction"] == "output"]
     ni, no = sum(w for _, w in inputs), sum(w for _, w in outputs)
     text = "module harness (input wire clk, input wire rst, input wire din, output wire dout);\nreg [%d:0] i; wire [%d:0] o; reg [%d:0] r, s; reg reset;\n" % (max(ni - 1, 0), no - 1, no - 1)
-    text += "always @(posedge clk) begin reset <= rst; i <= {i, din}; r <= o; s <= {s[%d:0], 1'b0} ^ r; end\nassign dout = s[%d];\n%s dut (.%s(clk), .%s(reset)" % (max(no - 2, 0), no - 1, module, clock, reset)
+    text += "always @(posedge clk) begin reset <= rst; i <= {i, din}; r <= o; s <= {s[%d:0], 1'b0} ^ r; end\nassign dout = s[%d];\n%s dut (.%s(clk)" % (max(no - 2, 0), no - 1, module, clock)
+    if reset in ports: text += ", .%s(reset)" % reset
     for wires, name in (inputs, "i"), (outputs, "o"):
         at = 0
         for n, w in wires:

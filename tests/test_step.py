@@ -88,6 +88,20 @@ def check_targets():
         t.case("%s: a step out of reach" % name, "" if p.returncode == 1 and b"cycles per token cannot be reached; the fastest folding takes" in p.stderr else p.stderr.decode()[-200:] or "it says nothing")
 
 
+def check_deep():
+    """Of many large layers the search looks at four; what it says of a step is what all of them take, and meets the target."""
+    from models import big_llama
+    big_llama.make(t.at("deep.onnx"), "llama-deep", t.write("deep.data", b""))
+    t.good("lower", t.at("deep.onnx"), "--context", "64", "--sketch", "-o", t.at("deep.lower.onnx"))
+    flags = "--position", "32", "--memory", "block"
+    fast, _, _ = folded(t.at("deep.lower.onnx"), *flags, "--budget-macs", "200", place=32)
+    for factor in (1.03, 1.3, 2.2):
+        target = int(fast * factor)
+        cycles, multipliers, _ = folded(t.at("deep.lower.onnx"), *flags, "--target-cycles", str(target), place=32)
+        t.case("16 layers: a step of %.2f times %d cycles" % (factor, fast), "" if 0.9 * target < cycles <= target and multipliers <= 200 else
+               "%d cycles for %d, with %d multipliers" % (cycles, target, multipliers))
+
+
 def check_default():
     """Without a word: a prompt's folding, unless its step is slow; and what memory can bring is what limits a trained model's."""
     for name in TINY:
@@ -135,4 +149,4 @@ def check_refused():
         t.case("refused: %s" % what, "" if p.returncode == status and words in p.stderr.decode() else "status %d: %s" % (p.returncode, p.stderr.decode()[-200:]))
 
 
-if __name__ == "__main__": t.main(check_exchange, check_targets, check_default, check_counted, check_memory, check_refused, floor=40)
+if __name__ == "__main__": t.main(check_exchange, check_targets, check_deep, check_default, check_counted, check_memory, check_refused, floor=43)

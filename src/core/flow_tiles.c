@@ -289,15 +289,18 @@ static int mlo_tile_passes(mlo_schedule *s, int i, int64_t n) {
 /* An element's next tile is asked for, read and worked on: ahead of its tokens, which may have to
  * wait for room where they go. */
 static int mlo_tile_goes_on(mlo_schedule *s, int i) {
-    const mlo_tiling *t = &s->tiling[i];
+    mlo_tiling *t = &s->tiling[i];
+    if (mlo_fetch_rests(s, &t->reader)) return 0;
     const int64_t n = mlo_tile_next(s, i);
     if (n >= s->total) return 0;
     const int64_t over = t->begun + t->opened;
     const int takes = !mlo_is_tried(s, i) && mlo_admits(s, i), asks = mlo_tile_asks(s, i);
     const int reads = mlo_tile_reads(s, i);
     const int passes = t->asked > t->begun && mlo_tile_passes(s, i, n);
+    const int any = takes || asks || passes || reads;
     if (takes || t->begun + t->opened > over) s->bus->news++;
-    return takes || asks || passes || reads;
+    t->reader.rests = any ? 0 : s->bus->news + 1;
+    return any;
 }
 
 static int mlo_tiles_ready(const mlo_schedule *s, int i, int64_t n) {

@@ -17,7 +17,7 @@ static const mlo_flow_verbs *const mlo_flows[] = { &mlo_flow_beats, &mlo_flow_ma
 /* A reader is heard: port 0 is the loader, port i + 1 element i. 1: what it waited for is through. */
 static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
     const int i = port - 1;
-    if (port && !s->c->element[i].unit.blocks) return 0;
+    if (port && !s->in_blocks[i]) return 0;
     const mlo_tiling *t = port ? &s->tiling[i] : NULL;
     const int64_t waits = t ? t->reader.waits : s->loader.waits;
     const int64_t before = t ? t->begun + t->opened : s->loaded;
@@ -36,7 +36,7 @@ static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
 static const mlo_fetch *mlo_port_reader(mlo_schedule *s, int port) {
     if (port > s->c->n_element) return &mlo_rows_door(s)->table;
     if (!port) return &s->loader;
-    return s->c->element[port - 1].unit.blocks ? &s->tiling[port - 1].reader : NULL;
+    return s->in_blocks[port - 1] ? &s->tiling[port - 1].reader : NULL;
 }
 
 /* The port that is heard first: who is behind its latest (mlo_axi_share); where a second share is behind this one, who
@@ -59,11 +59,9 @@ static int mlo_ports_hear(mlo_schedule *s, int *any) {
     const int ports = s->c->n_element + 1 + (s->loop && s == mlo_beside(s->loop));
     const int first = mlo_ports_first(s, ports);
     int through = 0;
-    for (int k = 0; k < ports; k++) {
-        const int port = (first + k) % ports;
+    for (int k = 0, port = first; k < ports; k++, port = port + 1 < ports ? port + 1 : 0)
         through |= port > s->c->n_element ? mlo_rows_hear(mlo_rows_door(s), any)
                                           : mlo_port_hears(s, port, any);
-    }
     return through;
 }
 
@@ -172,6 +170,7 @@ static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
     t->reader.port = i + 1;
     t->reader.depth = MLO_LOADER_BEATS;
     t->tiles = tiles;
+    s->in_blocks[i] = 1;
     mlo_jobs_tiles(s, i, 0);
 }
 
@@ -318,21 +317,63 @@ static int mlo_predict_orders(
     return mlo_predict(m, with, n, p);
 }
 
-/* Cycles from a token of each of some sequences to the next one of each, at a position. Those of a sequence come one
- * at a time; of as many sequences as frames are in flight they share a pass over the weights. */
-static int mlo_predict_steps(
-    mlo *m, const mlo_core *c, int64_t position, int64_t sequences, int64_t *cycles) {
+/* When the last token of a frame is through the first iterations. */
+enum { MLO_ITERATIONS_FEW = 4 };
+typedef struct {
+    int last; /* element of the body */
+    int64_t frame;
+    int64_t through[MLO_ITERATIONS_FEW];
+} mlo_rhythm;
+
+static void mlo_rhythm_seen(void *user, const mlo_moment *what) {
+    mlo_rhythm *r = (mlo_rhythm *)user;
+    if (what->element == r->last && what->frame == r->frame && what->iteration < MLO_ITERATIONS_FEW)
+        r->through[what->iteration] = what->end;
+}
+
+/* A step of so many iterations of the body; the rhythm is that of its last token. */
+static int mlo_predict_iterations(mlo *m, const mlo_core *c, int64_t iterations, int64_t position,
+    int64_t sequences, mlo_rhythm *r, int64_t *cycles) {
+    mlo_core *with = MLO_NEW(m, mlo_core);
     mlo_ordered *order = MLO_NEW_N(m, mlo_ordered, (size_t)(2 * sequences));
     mlo_prediction p;
-    if (!order) return mlo_failed(m);
+    if (!order || !with) return mlo_failed(m);
     for (int64_t k = 0; k < 2 * sequences; k++) {
         order[k].slot = k % sequences;
         order[k].start = position;
         order[k].tokens = 1;
         order[k].told = k >= sequences;
     }
-    MLO_TRY(mlo_predict_orders(m, c, order, 2 * sequences, &p));
+    *with = *c;
+    with->order = order;
+    with->n_order = 2 * sequences;
+    with->scan.iterations = iterations;
+    r->last = c->edge[c->n_edge - 1].from;
+    r->frame = 2 * sequences - 1;
+    MLO_TRY(mlo_predict_seen(m, with, 2 * sequences, &p, mlo_rhythm_seen, r));
     *cycles = p.frame_done[2 * sequences - 1] - p.frame_done[sequences - 1];
+    return 0;
+}
+
+/* Cycles from a token of each of some sequences to the next one of each, at a position. Those of a sequence come one
+ * at a time; of as many sequences as frames are in flight they share a pass over the weights. */
+static int mlo_predict_steps(
+    mlo *m, const mlo_core *c, int64_t position, int64_t sequences, int64_t *cycles) {
+    mlo_rhythm r;
+    return mlo_predict_iterations(m, c, c->scan.iterations, position, sequences, &r, cycles);
+}
+
+/* The same sooner, to a few of 10,000 cycles, where many iterations take long: the third of four says what each that
+ * there are more takes. */
+static int mlo_predict_steps_soon(
+    mlo *m, const mlo_core *c, int64_t position, int64_t sequences, int64_t *cycles) {
+    enum { LONG = 100000 }; /* beats of an iteration */
+    const int64_t few = MLO_ITERATIONS_FEW;
+    mlo_rhythm r = { 0, 0, { 0 } };
+    if (c->scan.iterations <= 2 * few || mlo_core_layer_beats(c) < LONG)
+        return mlo_predict_steps(m, c, position, sequences, cycles);
+    MLO_TRY(mlo_predict_iterations(m, c, few, position, sequences, &r, cycles));
+    *cycles += (c->scan.iterations - few) * (r.through[2] - r.through[1]);
     return 0;
 }
 static int mlo_predict_step(mlo *m, const mlo_core *c, int64_t position, int64_t *cycles) {

@@ -230,6 +230,7 @@ typedef struct {
     int64_t asks; /* the cycle from which it can ask next */
     int64_t waits; /* the same, if it waits for nothing but to be heard; else 0 */
     int64_t due; /* then: the cycle from which it asks, whether memory takes requests or not */
+    int64_t rests; /* one more than the news when it could not go on; 0: perhaps it can */
     int64_t portions; /* that were dealt out */
     int port; /* its number among those that share memory */
     mlo_burst burst[MLO_READS_KEPT]; /* the latest ones: [number % kept] */
@@ -360,6 +361,7 @@ typedef struct mlo_schedule {
     /* [attention][keys, values]: when the latest frame was there */
     int64_t frame_came[MLO_CORE_MOST][2];
 
+    char in_blocks[MLO_CORE_MOST]; /* 1: elements that have a tiling */
     mlo_tiling tiling[MLO_CORE_MOST];
     int64_t *tiles; /* of all elements: see mlo_tiling */
 

@@ -31,6 +31,12 @@ static int mlo_is_heard(mlo_schedule *s, int64_t when) {
     return 0;
 }
 
+/* A cycle, or when memory is done with what it serves (in cycles x rate), if that is later. */
+static int64_t mlo_memory_from(const mlo_schedule *s, int64_t cycle, int64_t served) {
+    const int64_t rate = s->c->rate;
+    return served <= cycle * rate ? cycle : (served + rate - 1) / rate;
+}
+
 /* Memory answers requests one after the other: here with `beats` behind those that a reader got,
  * the first of which can come at `from`. After a pause four come at once, where there is a rate to
  * keep (mlo_sim_ram's credit). */
@@ -39,9 +45,16 @@ static mlo_burst mlo_memory_gives(mlo_schedule *s, int64_t got, int64_t beats, i
     const int64_t begin = mlo_max(from, s->bus->given);
     const int64_t saved = rate < 256 ? 4 * 256 - 2 * rate : 0;
     s->bus->served = mlo_max(s->bus->served, begin * rate - saved) + beats * 256;
-    s->bus->given = mlo_max(begin + beats, (s->bus->served + rate - 1) / rate);
+    s->bus->given = mlo_memory_from(s, begin + beats, s->bus->served);
     const mlo_burst come = { got, got + beats, begin, s->bus->served };
     return come;
+}
+
+/* Could a reader not go on when it last tried, has nothing become known since, and is its request not heard yet? */
+static int mlo_fetch_rests(mlo_schedule *s, const mlo_fetch *r) {
+    if (r->rests != s->bus->news + 1 || (r->waits && r->waits <= s->bus->now)) return 0;
+    if (r->waits) s->bus->next = mlo_min(s->bus->next, r->waits);
+    return 1;
 }
 
 /* When beat x of those that a reader asked for has come: beats of a burst come at the memory's rate. */
@@ -51,8 +64,7 @@ static int64_t mlo_fetch_has(const mlo_schedule *s, const mlo_fetch *r, int64_t 
     int64_t k = mlo_max(oldest, r->bursts - 1 - (r->got - x) / r->unit);
     while (k > oldest && r->burst[k % MLO_READS_KEPT].from >= x) k--;
     const mlo_burst *b = &r->burst[k % MLO_READS_KEPT];
-    return mlo_max(
-        b->begin + x - b->from, (b->served - (b->beats - x) * 256 + s->c->rate - 1) / s->c->rate);
+    return mlo_memory_from(s, b->begin + x - b->from, b->served - (b->beats - x) * 256);
 }
 
 static mlo_until mlo_fetch_last(const mlo_fetch *r) {
@@ -220,11 +232,13 @@ static int mlo_loader_asks(mlo_schedule *s) {
 /* The loader asks and deals out as far as is known, a bank further than the run. 0: it does not. */
 static int mlo_loader_goes_on(mlo_schedule *s) {
     int any = 0;
+    if (mlo_fetch_rests(s, &s->loader)) return 0;
     while (s->n_memory
         && ((s->loaded < (s->loads + 1) * s->n_memory && mlo_loader_deals(s))
             || mlo_loader_asks(s)))
         any = 1;
     s->bus->news += any;
+    s->loader.rests = s->bus->news + 1;
     return any;
 }
 

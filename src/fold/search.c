@@ -113,6 +113,7 @@ typedef struct {
     int tiled; /* 1: some kernels may be in row blocks */
     int64_t position; /* of the token whose step is a plan's cycles; -1: a frame's are */
     int64_t sequences; /* that take the step together */
+    int whole; /* 1: all iterations of a step are predicted; 0: a few */
     /* 1: prices count traffic, since for some kernels the place of the parameters is open */
     int thrifty;
 } mlo_space;
@@ -536,7 +537,8 @@ static int mlo_plan_apply(const mlo_space *s, const mlo_plan *p) {
 static int mlo_plan_cycles(const mlo_space *s, mlo_plan *p) {
     mlo_prediction predicted;
     if (s->position >= 0)
-        return mlo_predict_steps(s->m, s->c, s->position, s->sequences, &p->cycles);
+        return (s->whole ? mlo_predict_steps : mlo_predict_steps_soon)(
+            s->m, s->c, s->position, s->sequences, &p->cycles);
     if (mlo_predict(s->m, s->c, mlo_core_warms(s->c) ? 2 * p->frames : 1, &predicted))
         return mlo_failed(s->m);
     p->cycles = predicted.interval;

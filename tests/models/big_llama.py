@@ -15,6 +15,7 @@ from onnx import numpy_helper
 HERE = os.path.dirname(os.path.abspath(__file__))
 MADE = 64, 172, 32                                  # what it was made of: channels, intermediate, channels of keys
 SIZES = {                                           # layers, channels, intermediate, heads, heads of keys
+    "llama-deep": (16, 512, 1408, 8, 4),            # many layers of a middle size
     "llama-15m": (6, 288, 768, 6, 6),               # stories15M's shape
     "llama-15m-2": (2, 288, 768, 6, 6),             # two layers of it
     "llama-1b-2": (2, 2048, 8192, 32, 8),           # two layers of Llama-3.2-1B: 486 MB
