@@ -43,12 +43,10 @@ static int64_t mlo_matrix_behind(const mlo_unit *u) {
     return (mlo_matrix_to_end(u) - 1) / mlo_matrix_cycles(u);
 }
 
-/* Results that are made when one cannot leave: two in the skid, one at the pipeline's end, those behind it, and a
- * group's sums. With a table it is as if its places were the pipeline's: one more of its own, which the Verilog has,
- * is foretold 11 cycles of 22,896 too early in the core (777, 9) of test_predict; it is not known why. */
+/* Results that are made when one cannot leave: two in the skid, one at the pipeline's end, those behind it, a group's
+ * sums, and one that a table has. */
 static int64_t mlo_matrix_held(const mlo_unit *u) {
-    const int64_t places = u->turns + MLO_MATRIX_RESULT + 1;
-    return 4 + (u->n_memory > 2 ? places / mlo_matrix_cycles(u) : mlo_matrix_behind(u));
+    return 4 + (u->n_memory > 2) + mlo_matrix_behind(u);
 }
 
 /* When the last slot of result `at` is issued, if result 0 has to wait until `leaves`: the sums that wait are taken

@@ -125,7 +125,6 @@ typedef struct {
     int64_t delay; /* cycles from the producer to the consumer */
     int64_t held; /* beats of the consumer that wait between, at most */
     int joins; /* 1: the consumer waits for another stream, too: there is a skid */
-    int64_t back; /* cycles of a gap, to the producer */
     /* cycles from a token's first beat to its last at the producer, if the consumer takes a beat a
      * cycle */
     int64_t span;
@@ -149,28 +148,32 @@ static int64_t mlo_link_requires(const mlo_link *w, int64_t x) {
     return mlo_floor(x + 1 - w->up, w->up) * w->down - 2 * mlo_link_skids(w);
 }
 
+/* How many cycles behind the one in which that is taken. */
+static int64_t mlo_link_behind(const mlo_link *w, int64_t x) {
+    return mlo_link_skids(w) + mlo_max(0, (x + 1) % w->up);
+}
+
+/* To the producer, whose beat passes the fork and the FIFO. */
+static int64_t mlo_link_back(const mlo_link *w, int64_t x) {
+    return w->fork + (w->fifo > 0) + mlo_link_behind(w, x);
+}
+
 static mlo_link mlo_link_of(const mlo_core *c, const mlo_edge *e) {
     mlo_link w = { e->channels / e->lanes_from, e->channels / e->lanes_to, 1, 1, 0,
-        e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0, 0 };
+        e->fifo * (e->channels / e->lanes_from), 0, 0, 0, 0 };
     while (w.up * e->lanes_from % e->lanes_to) w.up++;
     w.down = w.up * e->lanes_from / e->lanes_to;
     if (mlo_edge_readers(c, e) > 1) {
         w.fork = 1;
         w.delay++;
-        w.back++;
     }
-    if (w.fifo) {
-        w.delay += w.fifo > 2 ? 2 : 1;
-        w.back++;
-    }
-    if (e->lanes_from != e->lanes_to) {
-        w.delay++;
-        w.back += 2;
-    }
+    if (w.fifo) w.delay += w.fifo > 2 ? 2 : 1;
+    if (e->lanes_from != e->lanes_to) w.delay++;
     w.joins = mlo_link_joins(c, e);
-    w.back += w.joins;
-    w.held = w.beats_to - w.down - mlo_link_requires(&w, w.beats_from - 1 - 2 * w.fork - w.fifo);
-    w.span = mlo_max(w.beats_from - 1, w.delay + w.beats_to - w.down - w.held + w.back);
+    const int64_t last = w.beats_from - 1 - 2 * w.fork - w.fifo;
+    w.held = w.beats_to - w.down - mlo_link_requires(&w, last);
+    w.span = mlo_max(
+        w.beats_from - 1, w.delay + mlo_link_requires(&w, last) + mlo_link_back(&w, last));
     return w;
 }
 

@@ -89,7 +89,7 @@ static int64_t mlo_edge_room(const mlo_schedule *s, const mlo_edge *e, int64_t n
     const int64_t when = e->to == MLO_OUTSIDE
         ? mlo_loop_takes(s, n, at / w->up * w->down)
         : mlo_edge_takes(s, e, mlo_link_requires(w, x), w->beats_to);
-    return when == MLO_NOT_YET ? when : when + w->back;
+    return when == MLO_NOT_YET ? when : when + mlo_link_back(w, x);
 }
 
 /* When the first and last beat of an element's next token can leave. 0: not known yet. */
@@ -202,11 +202,6 @@ static int64_t mlo_sink_takes(
     return resumes == MLO_NOT_YET ? resumes : mlo_max(mlo_entered(s, e->to, n, x % beats), resumes);
 }
 
-/* How many cycles before the beat that mlo_link_requires names what is behind an edge's fork and FIFO takes beat x. */
-static int64_t mlo_link_before(const mlo_link *w, int64_t x) {
-    return mlo_link_skids(w) + mlo_max(0, (x + 1) % w->up);
-}
-
 /* When what is behind an edge's fork and FIFO takes beat x; about that, where it is surely not
  * later than `soonest`. */
 static int64_t mlo_link_accepts(
@@ -214,7 +209,7 @@ static int64_t mlo_link_accepts(
     const mlo_link *w = &s->way[e - s->c->edge];
     const int64_t at = mlo_link_requires(w, x);
     const int64_t when = at < 0 ? 0 : mlo_sink_takes(s, e, at, w->beats_to, soonest);
-    return when == MLO_NOT_YET ? when : when + mlo_link_before(w, x);
+    return when == MLO_NOT_YET ? when : when + mlo_link_behind(w, x);
 }
 
 /* When all that is behind an element has room for its beat; `soonest` at the soonest; MLO_NOT_YET.
@@ -234,8 +229,8 @@ static int64_t mlo_room_at(const mlo_schedule *s, int i, int64_t n, int64_t at, 
             : mlo_link_accepts(
                   s, e, n * w->beats_from + mine - behind - 2 * w->fork - w->fifo, soonest);
         if (when == MLO_NOT_YET) return when;
-        soonest = mlo_max(
-            soonest, when + (e->to == MLO_OUTSIDE ? w->back : w->fork + (w->fifo > 0) + behind));
+        soonest = mlo_max(soonest,
+            when + w->fork + (w->fifo > 0) + (e->to == MLO_OUTSIDE ? mlo_link_skids(w) : behind));
     }
     return soonest;
 }
@@ -262,7 +257,7 @@ static int64_t mlo_room_beside(
         const int64_t asks = mlo_link_requires(w, x);
         const int64_t takes = asks < 0 ? 0 : mlo_edge_takes(s, o, asks, w->beats_to);
         if (takes == MLO_NOT_YET) return takes;
-        soonest = mlo_max(soonest, takes + mlo_link_before(w, x) + (w->fifo > 0));
+        soonest = mlo_max(soonest, takes + mlo_link_behind(w, x) + (w->fifo > 0));
     }
     return soonest;
 }

@@ -84,7 +84,9 @@ static int64_t mlo_last_leaves(
     const mlo_schedule *s, const mlo_edge *e, int64_t n, const int64_t in[2], int64_t at) {
     const mlo_link *w = &s->way[e - s->c->edge];
     const int64_t leaves = mlo_leaves_at(s, e->from, n, w->beats_from - 1);
-    return leaves == MLO_NOT_YET ? mlo_beat_by(in, at, w->beats_to) + w->back : leaves;
+    const int64_t last = w->beats_from - 1 - 2 * w->fork - w->fifo;
+    return leaves == MLO_NOT_YET ? mlo_beat_by(in, at, w->beats_to) + mlo_link_back(w, last)
+                                 : leaves;
 }
 
 /* Token n's beats that were taken later than they came held their producer back, whose next token,
