@@ -14,12 +14,14 @@ enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_BURSTS_MANY = 64 };
 /* Cycles, as they are in the Verilog: from the first input beat to the loader's first request,
  * from a beat that memory gives to where it is dealt out, and to the request for which it made
  * room (readers that share memory: one more); how much earlier than that the first request is where ids are the input
- * of what is in front of a loop. Of the simulated memory: how long it is there before the first input beat. */
+ * of what is in front of a loop; how much later than behind a burst the next request is behind the last one of a
+ * reader's command, for beats that lie together. Of the simulated memory: how long it is there before the first input beat. */
 enum {
     MLO_READ_BEGINS = 2,
     MLO_READ_BEFORE = 1,
     MLO_READ_WAY = 2,
     MLO_READ_BACK = 1,
+    MLO_READ_ANEW = 1,
     MLO_MEMORY_GATHERS = 43
 };
 
@@ -226,6 +228,9 @@ static int mlo_loader_asks(mlo_schedule *s) {
         s->beats[s->loaded % s->n_memory], mlo_loader_bank(s));
     for (s->beat += burst; s->beat >= s->beats[s->memory]; mlo_loader_passes(s))
         s->beat -= s->beats[s->memory];
+    const int round = !s->beat && !s->memory && s->load % s->c->scan.iterations == 0;
+    if (burst && (round || !mlo_loader_reads(s, s->load, s->memory)))
+        s->loader.asks += MLO_READ_ANEW;
     return burst > 0;
 }
 
