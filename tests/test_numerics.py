@@ -395,6 +395,29 @@ def check_default():
     t.case("tokens that the mask hides do not count", "" if shown and models[0] == models[1] else "they do" if shown else "none is hidden")
 
 
+def check_pictures():
+    """Without samples an image of bytes is drawn as one, and not as a mask; what has 16 bits, too."""
+    for dtype in np.uint8, np.int16:
+        m = onnx.load(t.model("vit-tiny"))
+        pixels, bits = m.graph.input[0], 8 * np.dtype(dtype).itemsize
+        for n in m.graph.node: n.input[:] = ["scaled" if x == "pixel_values" else x for x in n.input]
+        front = [helper.make_node("Cast", ["pixel_values"], ["as_float"], to=TensorProto.FLOAT), helper.make_node("Div", ["as_float", "most"], ["part"]), helper.make_node("Sub", ["part", "mean"], ["scaled"])]
+        for n in reversed(front): m.graph.node.insert(0, n)
+        m.graph.initializer.extend([numpy_helper.from_array(np.float32(2 ** bits / 8), "most"), numpy_helper.from_array(np.float32(4 if dtype == np.uint8 else 0), "mean")])
+        pixels.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        path = t.write("pictures.onnx", m.SerializeToString())
+        info = np.iinfo(dtype)
+        t.good("quantize", path, "-o", t.at("pictures.json"))
+        judge, pairs = ort.InferenceSession(path), []
+        for seed in range(6):
+            feed = {"pixel_values": np.random.default_rng(seed).integers(info.min, info.max, (1, 3, 32, 32), endpoint=True).astype(dtype)}
+            np.savez(t.at("picture.npz"), **feed)
+            t.good("run", t.at("pictures.json"), "--inputs", t.at("picture.npz"), "--outputs", t.at("seen.npz"))
+            with np.load(t.at("seen.npz")) as z: pairs.append((judge.run(None, feed)[0], z[m.graph.output[0].name]))
+        near = cosine(*map(np.concatenate, zip(*pairs)))
+        t.case("an image of %s without samples" % np.dtype(dtype), "" if near > 0.99 else "cosine %.4f" % near)
+
+
 # ---- floats -----------------------------------------------------------------------------------------------------------------------------
 
 def check_float():
@@ -865,5 +888,5 @@ def check_gains_of_heads():
 
 if __name__ == "__main__":
     logging.disable(logging.WARNING)                        # of ONNX Runtime's quantizer
-    t.main(check_stages, check_model, check_outliers, check_silence, check_faint, check_default, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_wide_exponentials, check_capped_attention, check_rounded_attention, check_limits, check_constants, check_gains_of_heads, check_four_bits, check_mask, check_dynamic,
+    t.main(check_stages, check_model, check_outliers, check_silence, check_faint, check_default, check_pictures, check_float, check_check, check_exp2, check_requantize, check_layernorm, check_attention, check_wide_exponentials, check_capped_attention, check_rounded_attention, check_limits, check_constants, check_gains_of_heads, check_four_bits, check_mask, check_dynamic,
            floor=120)

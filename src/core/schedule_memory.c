@@ -15,7 +15,8 @@ enum { MLO_LOADER_BEATS = 512, MLO_LOADER_BURST = 64, MLO_BURSTS_MANY = 64 };
  * from a beat that memory gives to where it is dealt out, and to the request for which it made
  * room (readers that share memory: one more); how much earlier than that the first request is where ids are the input
  * of what is in front of a loop; how much later than behind a burst the next request is behind the last one of a
- * reader's command, for beats that lie together. Of the simulated memory: how long it is there before the first input beat. */
+ * reader's command, for beats that lie together. Of the simulated memory: how long it is there before the first input
+ * beat. */
 enum {
     MLO_READ_BEGINS = 2,
     MLO_READ_BEFORE = 1,

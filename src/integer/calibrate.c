@@ -411,13 +411,46 @@ static int64_t mlo_input_range(const mlo_graph *g, const char *name) {
     return rows ? rows : 2;
 }
 
+/* Does a node read a value, and else constants alone? */
+static int mlo_takes_alone(const mlo_graph *g, const mlo_node *n, const char *name) {
+    int takes = 0;
+    for (size_t i = 0; i < n->n_input; i++) {
+        if (!mlo_has_input(n, i)) continue;
+        if (n->input[i] != name && !mlo_value_of(g, n->input[i])->tensor) return 0;
+        takes |= n->input[i] == name;
+    }
+    return takes;
+}
+
+/* Is a value weighed, behind nodes that take it alone? An image is, a sound: a mask is not. */
+static int mlo_is_weighed(const mlo_graph *g, const char *name, int depth) {
+    enum { NODES = 12 };
+    int weighed = 0;
+    for (size_t i = 0; i < g->n_node && depth < NODES && !weighed; i++) {
+        const mlo_node *n = g->node[i];
+        if (!mlo_takes_alone(g, n, name)) continue;
+        weighed = mlo_has_trait(n, MLO_MATRIX);
+        for (size_t k = 0; k < n->n_output && !weighed; k++)
+            weighed = mlo_is_weighed(g, n->output[k], depth + 1);
+    }
+    return weighed;
+}
+
+/* Are its numbers those of samples, of all that the type can hold? */
+static int mlo_is_sampled(const mlo_graph *g, const char *name, mlo_dtype dtype) {
+    const int narrow = dtype == MLO_UINT8 || dtype == MLO_INT8 || dtype == MLO_UINT16
+        || dtype == MLO_INT16;
+    return narrow && mlo_is_weighed(g, name, 0);
+}
+
 /* Are a model's numbers integers, whatever carries them? */
 static int mlo_of_integers(const mlo *m, const mlo_graph *g) {
     return mlo_meta_get(m->model->meta, m->model->n_meta, mlo_key_integers) || mlo_has_dialect(g);
 }
 
 /* Draws an input from its type where no sample is given: normal floats (in a network of integers
- * those of 8 bits); indices over their table; masks that keep a random prefix. A boolean mask that is
+ * those of 8 bits); indices over their table; numbers of an image or a sound, all that their type
+ * holds; masks that keep a random prefix. A boolean mask that is
  * called after padding marks what does not count, as PyTorch's key_padding_mask does: all behind the
  * prefix. Another one may mean that, too: it is never all true, so that some keys always count. */
 static mlo_array *mlo_draw_input(
@@ -436,6 +469,8 @@ static mlo_array *mlo_draw_input(
     const int hides = f.dtype == MLO_BOOL && strstr(info->name, "pad") != NULL;
     int64_t range = mlo_input_range(g, info->name);
     int64_t keep = n / 2 + (int64_t)(mlo_random(seed) % (uint64_t)(n / 2 + 1));
+    if (range == 2 && !whole && mlo_is_sampled(g, info->name, f.dtype))
+        range = 1 << 8 * mlo_dtype_size(f.dtype);
     for (int64_t i = 0; i < n; i++) {
         uint64_t bits = mlo_random(seed);
         double sum = 0;

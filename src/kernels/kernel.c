@@ -304,6 +304,7 @@ static void mlo_set_element(mlo_array *a, int64_t i, int64_t v) {
     case MLO_UINT8:
     case MLO_BOOL: ((uint8_t *)a->data)[i] = (uint8_t)v; break;
     case MLO_INT16: ((int16_t *)a->data)[i] = (int16_t)v; break;
+    case MLO_UINT16: ((uint16_t *)a->data)[i] = (uint16_t)v; break;
     case MLO_INT32: ((int32_t *)a->data)[i] = (int32_t)v; break;
     case MLO_INT64: ((int64_t *)a->data)[i] = v; break;
     default: break;
