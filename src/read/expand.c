@@ -603,6 +603,8 @@ static const mlo_fused mlo_fused_ops[] = {
     { { "GlobalMaxPool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1, NULL },
     MLO_FUSED("Erfc", "x", same, erfc, ""),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms, "axis epsilon stash_type"),
+    { { "LayerNormalization", mlo_shape_LayerNormalization, NULL, 0 }, mlo_expand_early_norm, "xx",
+        1, NULL },
     MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
     MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),
     { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23,
@@ -697,6 +699,7 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
+        if (f && f->expand == mlo_expand_early_norm && !mlo_x_is_early_norm(&x)) f = NULL;
         const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
         const mlo_dialect *twin = deeploy
             ? mlo_expand_twin(m, x.n, mlo_x_form(&x, 0).dtype, x.opset)

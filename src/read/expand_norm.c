@@ -1,13 +1,17 @@
 /* expand_norm: layer norms and RMS norms, alone or behind a sum, become standard operators.
  *
- * in:  SkipLayerNormalization, SkipSimplifiedLayerNormalization, SimplifiedLayerNormalization; for other
- *     expansions mlo_x_norm, a norm over the last dimension.
+ * in:  SkipLayerNormalization, SkipSimplifiedLayerNormalization, SimplifiedLayerNormalization, and
+ *     LayerNormalization in a model of an older opset; for other expansions mlo_x_norm, a norm over the last dimension.
  * out: LayerNormalization or RMSNormalization where the opset has it, else what it is made of.
  *
  * invariant: statistics of 16-bit values are made in float, as ONNX's schema says.
  * example: SkipSimplifiedLayerNormalization(x, skip, g) becomes s = Add(x, skip); y = s / sqrt(mean s^2 + epsilon) g.
  * cost: O(1) a node.
  */
+
+enum {
+    MLO_NORM_SINCE = 17
+}; /* the opset from which on LayerNormalization is an operator of ONNX */
 
 /* Statistics of 16-bit values are made in float. */
 static const char *mlo_x_wide(mlo_expansion *x, const char *v) {
@@ -33,7 +37,7 @@ static const char *mlo_x_normalized(mlo_expansion *x, const char *v, float epsil
 static const char *mlo_x_norm(mlo_expansion *x, const char *v, const char *gamma, const char *beta,
     float epsilon, int centred) {
     const int64_t last = -1;
-    if (x->opset >= (centred ? 17 : 23)) {
+    if (x->opset >= (centred ? MLO_NORM_SINCE : 23)) {
         const char *y = centred ? MLO_X(x, "LayerNormalization", v, gamma, beta)
                                 : MLO_X(x, "RMSNormalization", v, gamma);
                                 mlo_x_int(x, "axis", -1);
@@ -87,4 +91,19 @@ static void mlo_expand_rms(mlo_expansion *x) {
             mlo_dtype_name(mlo_x_form(x, 1).dtype));
     mlo_x_out(x, 0,
         mlo_x_norm(x, mlo_x_in(x, 0), mlo_x_in(x, 1), "", mlo_float(x->n, "epsilon", 1e-5f), 0));
+}
+
+/* LayerNormalization(x, scale[, bias]) over the last dimension, which ONNX Runtime puts into models of opsets that have
+ * none yet: spelled as they do, as what it fused in other places is. */
+static void mlo_expand_early_norm(mlo_expansion *x) {
+    const char *beta = x->n->n_input > 2 ? mlo_x_in(x, 2) : "";
+    mlo_x_out(x, 0,
+        mlo_x_norm(x, mlo_x_in(x, 0), mlo_x_in(x, 1), beta, mlo_float(x->n, "epsilon", 1e-5f), 1));
+}
+
+static int mlo_x_is_early_norm(mlo_expansion *x) {
+    const int64_t axis = mlo_int(x->n, "axis", -1);
+    return x->opset < MLO_NORM_SINCE && !mlo_x_wanted(x, 1) && !mlo_x_wanted(x, 2)
+        && (axis == -1 || axis == mlo_x_rank(x, 0) - 1)
+        && mlo_x_form(x, 0).dtype == mlo_x_form(x, 1).dtype;
 }
