@@ -64,8 +64,9 @@ module mlo_axi_reader #(
     localparam [CW-1:0] NONE = 0;
     localparam [31:0] SIZE_V = SIZE;
     localparam [8:0]  BURST_V = BURST[8:0];
-    localparam [15:0] ALL    = FIFO_BEATS[15:0];
     localparam LW    = $clog2(FIFO_BEATS + 1);
+    localparam NW    = (LW > 9) ? LW : 9;                      // of beats that are counted
+    localparam [NW-1:0] ALL = FIFO_BEATS[NW-1:0];
 
     generate
         if (DATA_WIDTH < 32 || DATA_WIDTH > 1024 || 8 * (1 << SIZE) != DATA_WIDTH)
@@ -85,8 +86,8 @@ module mlo_axi_reader #(
     reg [WA-1:0]  addr;          // of the next burst, in beats
     reg [CW-1:0]  left;          // beats not yet requested
     reg [8:0]     length;        // of the next burst
-    reg [15:0]    free;          // room in the FIFO that no request has claimed
-    reg [15:0]    inflight;      // beats requested and not yet received
+    reg [NW-1:0]  free;          // room in the FIFO that no request has claimed
+    reg [NW-1:0]  inflight;      // beats requested and not yet received
     reg [WA-1:0]  ar_addr;
     reg [7:0]     ar_len;
 
@@ -95,17 +96,17 @@ module mlo_axi_reader #(
     wire [8:0]    to_edge  = BURST_V - offset;
     wire          short    = (left < {{(CW-9){1'b0}}, to_edge});
 
-    wire          room     = (free >= {7'd0, length});
+    wire          room     = (free >= {{(NW-9){1'b0}}, length});
     wire          request  = active && sized && room && (!m_axi_arvalid || m_axi_arready) && !drain;
     wire [CW-1:0] left_after = left - {{(CW-9){1'b0}}, length};
-    wire [15:0]   claim    = request ? {7'd0, length} : 16'd0;
+    wire [NW-1:0] claim    = request ? {{(NW-9){1'b0}}, length} : {NW{1'b0}};
 
     wire          fifo_ready;
     wire          receive  = m_axi_rvalid && m_axi_rready;
     wire          give     = m_axis_tvalid && m_axis_tready;
 
     assign cmd_ready = !active && !drain;
-    assign idle      = !m_axi_arvalid && (inflight == 16'd0);
+    assign idle      = !m_axi_arvalid && (inflight == {NW{1'b0}});
 
     always @(posedge clk) begin
         if (m_axi_arready) m_axi_arvalid <= 1'b0;
@@ -129,8 +130,8 @@ module mlo_axi_reader #(
         end
 
         // Claimed when requested, given back when the beat has left the FIFO.
-        free     <= free - claim + {15'd0, give};
-        inflight <= inflight + claim - {15'd0, receive};
+        free     <= free - claim + {{(NW-1){1'b0}}, give};
+        inflight <= inflight + claim - {{(NW-1){1'b0}}, receive};
 
         // Errors of the beats that a flush drops do not count.
         if (receive && !drain && m_axi_rresp != 2'b00) error <= 1'b1;
@@ -149,7 +150,7 @@ module mlo_axi_reader #(
             sized    <= 1'b0;
             drain    <= 1'b0;
             free     <= ALL;
-            inflight <= 16'd0;
+            inflight <= {NW{1'b0}};
             error    <= 1'b0;
         end
     end
@@ -203,7 +204,7 @@ module mlo_axi_reader #(
     wire [15:0] f_pending = m_axi_arvalid ? {8'd0, m_axi_arlen} + 16'd1 : 16'd0;
     always @* if (f_past_valid) begin
         assert (inflight == f_owed + f_pending);
-        if (!drain) assert ({1'b0, free} + {1'b0, inflight} + {{(17-LW){1'b0}}, level} == FIFO_BEATS);
+        if (!drain) assert ({{(17-NW){1'b0}}, free} + {{(17-NW){1'b0}}, inflight} + {{(17-LW){1'b0}}, level} == FIFO_BEATS);
         if (m_axi_rvalid) assert (m_axi_rready);
         assert (inflight <= FIFO_BEATS && f_owed <= FIFO_BEATS);
         assert (idle == (f_owed == 16'd0 && !m_axi_arvalid));
