@@ -566,6 +566,7 @@ def check_expanded():
     x, gain = d.floats(2, 5, 8), d.floats(8)
     t.case("SimplifiedLayerNormalization, the last axis counted from the front", expands("SimplifiedLayerNormalization", [x, gain], domain="", axis=2))
     for opset in 15, 16: t.case("LayerNormalization before it was ONNX's, opset %d" % opset, expands("LayerNormalization", [x, gain, d.floats(8)], domain="", opset=opset))
+    t.case("CastLike, another type", expands("CastLike", [np.arange(6, dtype=np.int64), gain], domain=""))
     m, f = one("SkipLayerNormalization", [x, x, gain, d.floats(8), d.floats(8)], constant=(2, 3, 4))
     m.graph.node[0].output.append("mean")                                        # a name for what nobody reads
     p = t.call("read", t.write("one.onnx", m.SerializeToString()), "--onnx", "-o", t.at("plain.onnx"), text=True)

@@ -523,6 +523,11 @@ static void mlo_expand_integer_mean(mlo_expansion *x) {
     mlo_x_out(x, 0, mlo_x_cast(x, mean, x->dtype));
 }
 
+/* CastLike(x, like) of another known type: Cast, which folding can do when x is a constant. */
+static void mlo_expand_cast_like(mlo_expansion *x) {
+    mlo_x_out(x, 0, mlo_x_cast(x, mlo_x_in(x, 0), mlo_x_form(x, 1).dtype));
+}
+
 /* The float twins of Deeploy's integer networks keep the integers' attributes on standard
  * operators, where they mean nothing, and write HardSwish where the opset has none yet. Returns
  * the entry that the node now needs, or NULL. */
@@ -605,6 +610,7 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms, "axis epsilon stash_type"),
     { { "LayerNormalization", mlo_shape_LayerNormalization, NULL, 0 }, mlo_expand_early_norm, "xx",
         1, NULL },
+    { { "CastLike", mlo_shape_CastLike, NULL, 0 }, mlo_expand_cast_like, "xx", 15, "saturate" },
     MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
     MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),
     { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23,
@@ -690,6 +696,14 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     if (!mlo_x_stopped(x)) f->expand(x);
 }
 
+/* Is a node that may be an operator of its own in need of an expansion? */
+static int mlo_fused_applies(mlo_expansion *x, const mlo_fused *f) {
+    if (f->expand == mlo_expand_early_norm) return mlo_x_is_early_norm(x);
+    if (f->expand != mlo_expand_cast_like) return 1;
+    const mlo_dtype from = mlo_x_form(x, 0).dtype, to = mlo_x_form(x, 1).dtype;
+    return from && to && from != to;
+}
+
 static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     mlo_expander *e = (mlo_expander *)user;
@@ -699,7 +713,7 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
-        if (f && f->expand == mlo_expand_early_norm && !mlo_x_is_early_norm(&x)) f = NULL;
+        if (f && !mlo_fused_applies(&x, f)) f = NULL;
         const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
         const mlo_dialect *twin = deeploy
             ? mlo_expand_twin(m, x.n, mlo_x_form(&x, 0).dtype, x.opset)
