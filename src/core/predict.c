@@ -334,25 +334,27 @@ static void mlo_rhythm_seen(void *user, const mlo_moment *what) {
 /* A step of so many iterations of the body; the rhythm is that of its last token. */
 static int mlo_predict_iterations(mlo *m, const mlo_core *c, int64_t iterations, int64_t position,
     int64_t sequences, mlo_rhythm *r, int64_t *cycles) {
-    mlo_core *with = MLO_NEW(m, mlo_core);
-    mlo_ordered *order = MLO_NEW_N(m, mlo_ordered, (size_t)(2 * sequences));
+    const int64_t n = 2 * sequences;
+    mlo_core *with = (mlo_core *)mlo_scratch(m, 1, sizeof *with);
+    mlo_ordered *order = (mlo_ordered *)mlo_scratch(m, (size_t)n, sizeof *order);
     mlo_prediction p;
-    if (!order || !with) return mlo_failed(m);
-    for (int64_t k = 0; k < 2 * sequences; k++) {
-        order[k].slot = k % sequences;
-        order[k].start = position;
-        order[k].tokens = 1;
-        order[k].told = k >= sequences;
+    if (order && with) {
+        for (int64_t k = 0; k < n; k++) {
+            const mlo_ordered one = { k % sequences, position, 1, k >= sequences };
+            order[k] = one;
+        }
+        *with = *c;
+        with->order = order;
+        with->n_order = n;
+        with->scan.iterations = iterations;
+        r->last = c->edge[c->n_edge - 1].from;
+        r->frame = n - 1;
+        if (!mlo_predict_seen(m, with, n, &p, mlo_rhythm_seen, r))
+            *cycles = p.frame_done[n - 1] - p.frame_done[sequences - 1];
     }
-    *with = *c;
-    with->order = order;
-    with->n_order = 2 * sequences;
-    with->scan.iterations = iterations;
-    r->last = c->edge[c->n_edge - 1].from;
-    r->frame = 2 * sequences - 1;
-    MLO_TRY(mlo_predict_seen(m, with, 2 * sequences, &p, mlo_rhythm_seen, r));
-    *cycles = p.frame_done[2 * sequences - 1] - p.frame_done[sequences - 1];
-    return 0;
+    mlo_scratch_free(m, order);
+    mlo_scratch_free(m, with);
+    return mlo_failed(m);
 }
 
 /* Cycles from a token of each of some sequences to the next one of each, at a position. Those of a sequence come one
