@@ -164,11 +164,10 @@ module mlo_kv #(
             wire [AXI_WIDTH-1:0] ahead, p_data;
             // what is to be read: nothing of a sequence that begins
             wire [WA-1:0]        read_at, read_beats;
-            wire                 ask_valid;
-            wire                 asks = read_beats != {WA{1'b0}};
-            mlo_skid #(.WIDTH(2 * WA)) u_ask (
-                .clk(clk), .rst(rst || flush), .s_tdata({bank_at, past}), .s_tvalid(begins), .s_tready(ask_ready[n]),
-                .m_tdata({read_at, read_beats}), .m_tvalid(ask_valid), .m_tready(cmd_ready || !asks));
+            wire                 ask_valid, asks;
+            mlo_skid #(.WIDTH(2 * WA + 1)) u_ask (
+                .clk(clk), .rst(rst || flush), .s_tdata({past != {WA{1'b0}}, bank_at, past}), .s_tvalid(begins), .s_tready(ask_ready[n]),
+                .m_tdata({asks, read_at, read_beats}), .m_tvalid(ask_valid), .m_tready(cmd_ready || !asks));
             // behind how much of the past the frame's own is
             wire [15:0]          start;
             wire                 start_valid, start_ready;
@@ -197,7 +196,7 @@ module mlo_kv #(
             end
             assign w_row[n] = row_there[n] && writing;
             assign w_addr[WA*n +: WA] = write_at;
-            wire unused_lane = &{1'b0, unused_start, unused_to};
+            wire unused_lane = &{1'b0, unused_start, unused_to, read_beats};
             mlo_axi_reader #(.ADDR_WIDTH(ADDR_WIDTH), .DATA_WIDTH(AXI_WIDTH), .FIFO_BEATS(FIFO_BEATS), .MAX_BURST(MAX_BURST), .COUNT_WIDTH(32)) u_reader (
                 .clk(clk), .rst(rst), .flush(flush), .idle(reader_idle[n]), .error(reader_error[n]),
                 .cmd_addr({from + read_at, {SIZE{1'b0}}}), .cmd_beats(read_beats[31:0]), .cmd_valid(ask_valid && asks), .cmd_ready(cmd_ready),

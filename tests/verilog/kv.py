@@ -134,7 +134,7 @@ def flushes(runs):
 
 
 MUTANTS = {
-    "a stale length": ("mlo_kv", (".s_tdata({bank_at, past}), .s_tvalid(begins)", ".s_tdata({bank_at, stale}), .s_tvalid(begins)"), ("    wire [WA-1:0]     bank, length;", "    wire [WA-1:0]     bank, length; reg [WA-1:0] stale; always @(posedge clk) if (begins) stale <= past;")),
+    "a stale length": ("mlo_kv", (".s_tdata({past != {WA{1'b0}}, bank_at, past}), .s_tvalid(begins)", ".s_tdata({stale != {WA{1'b0}}, bank_at, stale}), .s_tvalid(begins)"), ("    wire [WA-1:0]     bank, length;", "    wire [WA-1:0]     bank, length; reg [WA-1:0] stale; always @(posedge clk) if (begins) stale <= past;")),
     "rows as if there were no past": ("mlo_kv", ("bank_at + past), .s_tvalid(begins)", "bank_at), .s_tvalid(begins)")),
     "rows where those of the frame before ended": ("mlo_kv", ("write_at <= from + to;", "if (!written) write_at <= from + to;")),
     "a skipped canary: values are kept a row farther on": ("mlo_kv", ("origin + HALF_A;", "origin + HALF_A + ROW_A;")),
