@@ -17,7 +17,7 @@ static const mlo_flow_verbs *const mlo_flows[] = { &mlo_flow_beats, &mlo_flow_ma
 /* A reader is heard: port 0 is the loader, port i + 1 element i. 1: what it waited for is through. */
 static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
     const int i = port - 1;
-    if (port && !s->in_blocks[i]) return 0;
+    if (port && !s->tiling[i].tiles) return 0;
     const mlo_tiling *t = port ? &s->tiling[i] : NULL;
     const int64_t waits = t ? t->reader.waits : s->loader.waits;
     const int64_t before = t ? t->begun + t->opened : s->loaded;
@@ -36,7 +36,7 @@ static int mlo_port_hears(mlo_schedule *s, int port, int *any) {
 static const mlo_fetch *mlo_port_reader(mlo_schedule *s, int port) {
     if (port > s->c->n_element) return &mlo_rows_door(s)->table;
     if (!port) return &s->loader;
-    return s->in_blocks[port - 1] ? &s->tiling[port - 1].reader : NULL;
+    return s->tiling[port - 1].tiles ? &s->tiling[port - 1].reader : NULL;
 }
 
 /* The port that is heard first: who is behind its latest (mlo_axi_share); where a second share is behind this one, who
@@ -170,7 +170,6 @@ static void mlo_schedule_tiles(mlo_schedule *s, int i, int64_t *tiles) {
     t->reader.port = i + 1;
     t->reader.depth = MLO_LOADER_BEATS;
     t->tiles = tiles;
-    s->in_blocks[i] = 1;
     mlo_jobs_tiles(s, i, 0);
 }
 
@@ -306,17 +305,6 @@ static int mlo_predict_seen(mlo *m, const mlo_core *c, int64_t frames, mlo_predi
     return mlo_predict_all(m, c, frames, p, 0, seen, user);
 }
 
-/* A run of jobs, as ordered, one behind the other. */
-static int mlo_predict_orders(
-    mlo *m, const mlo_core *c, const mlo_ordered *order, int64_t n, mlo_prediction *p) {
-    mlo_core *with = MLO_NEW(m, mlo_core);
-    if (!with) return mlo_failed(m);
-    *with = *c;
-    with->order = order;
-    with->n_order = n;
-    return mlo_predict(m, with, n, p);
-}
-
 /* When the last token of a frame is through the first iterations. */
 enum { MLO_ITERATIONS_FEW = 4 };
 typedef struct {
@@ -331,38 +319,44 @@ static void mlo_rhythm_seen(void *user, const mlo_moment *what) {
         r->through[what->iteration] = what->end;
 }
 
-/* A step of so many iterations of the body; the rhythm is that of its last token. */
+/* A run of jobs, as ordered, one behind the other, through so many iterations of the body. r: those of the last job;
+ * NULL: nobody asks. */
+static int mlo_predict_orders(mlo *m, const mlo_core *c, int64_t iterations,
+    const mlo_ordered *order, int64_t n, mlo_prediction *p, mlo_rhythm *r) {
+    mlo_core *with = (mlo_core *)mlo_scratch(m, 1, sizeof *with);
+    if (!with) return mlo_failed(m);
+    *with = *c;
+    with->order = order;
+    with->n_order = n;
+    with->scan.iterations = iterations;
+    if (r) r->last = c->edge[c->n_edge - 1].from;
+    if (r) r->frame = n - 1;
+    const int failed = mlo_predict_seen(m, with, n, p, r ? mlo_rhythm_seen : NULL, r);
+    mlo_scratch_free(m, with);
+    return failed;
+}
+
+/* A step of so many iterations. */
 static int mlo_predict_iterations(mlo *m, const mlo_core *c, int64_t iterations, int64_t position,
     int64_t sequences, mlo_rhythm *r, int64_t *cycles) {
     const int64_t n = 2 * sequences;
-    mlo_core *with = (mlo_core *)mlo_scratch(m, 1, sizeof *with);
-    mlo_ordered *order = (mlo_ordered *)mlo_scratch(m, (size_t)n, sizeof *order);
+    mlo_ordered *order = MLO_NEW_N(m, mlo_ordered, (size_t)n);
     mlo_prediction p;
-    if (order && with) {
-        for (int64_t k = 0; k < n; k++) {
-            const mlo_ordered one = { k % sequences, position, 1, k >= sequences };
-            order[k] = one;
-        }
-        *with = *c;
-        with->order = order;
-        with->n_order = n;
-        with->scan.iterations = iterations;
-        r->last = c->edge[c->n_edge - 1].from;
-        r->frame = n - 1;
-        if (!mlo_predict_seen(m, with, n, &p, mlo_rhythm_seen, r))
-            *cycles = p.frame_done[n - 1] - p.frame_done[sequences - 1];
+    if (!order) return mlo_failed(m);
+    for (int64_t k = 0; k < n; k++) {
+        const mlo_ordered one = { k % sequences, position, 1, k >= sequences };
+        order[k] = one;
     }
-    mlo_scratch_free(m, order);
-    mlo_scratch_free(m, with);
-    return mlo_failed(m);
+    MLO_TRY(mlo_predict_orders(m, c, iterations, order, n, &p, r));
+    *cycles = p.frame_done[n - 1] - p.frame_done[sequences - 1];
+    return 0;
 }
 
 /* Cycles from a token of each of some sequences to the next one of each, at a position. Those of a sequence come one
  * at a time; of as many sequences as frames are in flight they share a pass over the weights. */
 static int mlo_predict_steps(
     mlo *m, const mlo_core *c, int64_t position, int64_t sequences, int64_t *cycles) {
-    mlo_rhythm r;
-    return mlo_predict_iterations(m, c, c->scan.iterations, position, sequences, &r, cycles);
+    return mlo_predict_iterations(m, c, c->scan.iterations, position, sequences, NULL, cycles);
 }
 
 /* The same sooner, to a few of 10,000 cycles, where many iterations take long: the third of four says what each that

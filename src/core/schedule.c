@@ -364,7 +364,6 @@ typedef struct mlo_schedule {
     /* [attention][keys, values]: when the latest frame was there */
     int64_t frame_came[MLO_CORE_MOST][2];
 
-    char in_blocks[MLO_CORE_MOST]; /* 1: elements that have a tiling */
     mlo_tiling tiling[MLO_CORE_MOST];
     int64_t *tiles; /* of all elements: see mlo_tiling */
 

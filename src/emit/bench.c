@@ -319,7 +319,8 @@ static int mlo_emit_predict(mlo_emitter *e) {
     e->cycles = p.cycles;
     e->each = p.interval;
     if (!c->slots) return 0;
-    MLO_TRY(mlo_predict_orders(m, c, list, mlo_bench_orders(c, list), &p));
+    MLO_TRY(
+        mlo_predict_orders(m, c, c->scan.iterations, list, mlo_bench_orders(c, list), &p, NULL));
     e->cycles = p.cycles;
     if (c->given) return 0;
     MLO_TRY(mlo_predict_step(m, c, 0, &e->step[0]));

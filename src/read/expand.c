@@ -527,6 +527,10 @@ static void mlo_expand_integer_mean(mlo_expansion *x) {
 static void mlo_expand_cast_like(mlo_expansion *x) {
     mlo_x_out(x, 0, mlo_x_cast(x, mlo_x_in(x, 0), mlo_x_form(x, 1).dtype));
 }
+static int mlo_x_casts(mlo_expansion *x) {
+    const mlo_dtype from = mlo_x_form(x, 0).dtype, to = mlo_x_form(x, 1).dtype;
+    return from && to && from != to;
+}
 
 /* The float twins of Deeploy's integer networks keep the integers' attributes on standard
  * operators, where they mean nothing, and write HardSwish where the opset has none yet. Returns
@@ -548,17 +552,18 @@ typedef struct {
     const char *inputs;
     int since;
     const char *attrs;
+    int (*applies)(mlo_expansion *x);
 } mlo_fused;
 /* expand: NULL when only its form is known; inputs: x for each it must have, - for one it may
  * lack; attrs: the attributes that it may have, NULL: whatever its schema or its expansion says; since: the least
- * opset */
+ * opset; applies: which of the nodes are expanded, NULL: all */
 #define MLO_FUSED(name, inputs, shape, expand, attrs) \
-    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, MLO_LIFTED, attrs }
-#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1, NULL }
+    { { name, mlo_shape_##shape, NULL, 0 }, mlo_expand_##expand, inputs, MLO_LIFTED, attrs, NULL }
+#define MLO_CARRIED(name, shape) { { name, mlo_shape_##shape, NULL, 0 }, NULL, "", 1, NULL, NULL }
 /* Deeploy writes its operators into the standard domain, or into that of ONNX Runtime's extensions. */
-#define MLO_TWICE(name, inputs, shape, expand, since)                            \
-    { { name, shape, NULL, 0 }, expand, inputs, since, NULL }, {                 \
-        { "ai.onnx.contrib." name, shape, NULL, 0 }, expand, inputs, since, NULL \
+#define MLO_TWICE(name, inputs, shape, expand, since)                                  \
+    { { name, shape, NULL, 0 }, expand, inputs, since, NULL, NULL }, {                 \
+        { "ai.onnx.contrib." name, shape, NULL, 0 }, expand, inputs, since, NULL, NULL \
     }
 #define MLO_DIALECT(name, inputs) MLO_TWICE(name, inputs, mlo_shape_integers, mlo_expand_dialect, 9)
 #define MLO_GQA_ATTRS                                                                       \
@@ -602,18 +607,20 @@ static const mlo_fused mlo_fused_ops[] = {
     MLO_CARRIED("com.microsoft.QLinearConcat", qconcat),
     MLO_CARRIED("com.microsoft.QLinearSoftmax", same),
     MLO_CARRIED("com.microsoft.QLinearSigmoid", same),
-    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "x", 12, NULL },
-    { { "GlobalAveragePool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1,
+    { { "Einsum", mlo_shape_einsum, NULL, 0 }, mlo_expand_einsum, "x", 12, NULL, NULL },
+    { { "GlobalAveragePool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1, NULL,
         NULL },
-    { { "GlobalMaxPool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1, NULL },
+    { { "GlobalMaxPool", mlo_shape_global_pool, NULL, 1 }, mlo_expand_global_pool, "x", 1, NULL,
+        NULL },
     MLO_FUSED("Erfc", "x", same, erfc, ""),
     MLO_FUSED("SimplifiedLayerNormalization", "xx", same, rms, "axis epsilon stash_type"),
     { { "LayerNormalization", mlo_shape_LayerNormalization, NULL, 0 }, mlo_expand_early_norm, "xx",
-        1, NULL },
-    { { "CastLike", mlo_shape_CastLike, NULL, 0 }, mlo_expand_cast_like, "xx", 15, "saturate" },
+        1, NULL, mlo_x_is_early_norm },
+    { { "CastLike", mlo_shape_CastLike, NULL, 0 }, mlo_expand_cast_like, "xx", 15, "saturate",
+        mlo_x_casts },
     MLO_TWICE("IntegerMean", "x", mlo_shape_Reduce, mlo_expand_integer_mean, 10),
     MLO_TWICE("RMSNorm", "xx", mlo_shape_same, mlo_expand_dialect, 9),
-    { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23,
+    { { "Attention", mlo_shape_Attention, NULL, 3 }, mlo_expand_standard_attention, "xxx", 23, NULL,
         NULL },
     MLO_DIALECT("RequantShift", "xxx"),
     MLO_DIALECT("iSoftmax", "x"),
@@ -696,14 +703,6 @@ static void mlo_expand_node(mlo_expansion *x, const mlo_fused *f) {
     if (!mlo_x_stopped(x)) f->expand(x);
 }
 
-/* Is a node that may be an operator of its own in need of an expansion? */
-static int mlo_fused_applies(mlo_expansion *x, const mlo_fused *f) {
-    if (f->expand == mlo_expand_early_norm) return mlo_x_is_early_norm(x);
-    if (f->expand != mlo_expand_cast_like) return 1;
-    const mlo_dtype from = mlo_x_form(x, 0).dtype, to = mlo_x_form(x, 1).dtype;
-    return from && to && from != to;
-}
-
 static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     mlo_graph *g = (mlo_graph *)graph;
     mlo_expander *e = (mlo_expander *)user;
@@ -713,7 +712,7 @@ static int mlo_expand_graph(mlo *m, void *graph, void *user) {
     for (size_t i = 0; i < g->n_node; i++) {
         const mlo_fused *f = mlo_fused_of(g->node[i]);
         mlo_expansion x = { m, g, g->node[i], mlo_opset_of(m), MLO_UNDEFINED, NULL, 0, NULL, 0 };
-        if (f && !mlo_fused_applies(&x, f)) f = NULL;
+        if (f && f->applies && !f->applies(&x)) f = NULL;
         const mlo_node *gemm = f ? NULL : mlo_x_flattened(&x);
         const mlo_dialect *twin = deeploy
             ? mlo_expand_twin(m, x.n, mlo_x_form(&x, 0).dtype, x.opset)

@@ -9,9 +9,8 @@
  * cost: O(1) a node.
  */
 
-enum {
-    MLO_NORM_SINCE = 17
-}; /* the opset from which on LayerNormalization is an operator of ONNX */
+/* The opset from which on LayerNormalization is an operator of ONNX. */
+enum { MLO_NORM_SINCE = 17 };
 
 /* Statistics of 16-bit values are made in float. */
 static const char *mlo_x_wide(mlo_expansion *x, const char *v) {
