@@ -4,8 +4,8 @@
 // Contract    a token of C beats (one channel each) becomes one beat of K pairs, the best in the low bits: of a pair [31:0] the channel,
 //             [63:32] what it holds, sign-extended; its sideband is that of the token's first beat
 // Throughput  one beat per cycle: a channel is inserted where it belongs, those behind it move one place
-// Latency     1 cycle from a token's final beat to m_axis_tvalid
-// Stall       the final beat of a token waits while the result before it has not been taken; all others are taken
+// Latency     2 cycles from a token's final beat to m_axis_tvalid: it is inserted, then all leave their places
+// Stall       a beat waits while a result stands in its places and the one before it has not been taken; all others are taken
 // Timing      s_axis_tready depends on registers only; outputs are registers; K comparisons side by side
 // Legal       2 <= C <= 2^31, 1 <= XBITS <= 31, 1 <= K <= 16, K <= C
 `default_nettype none
@@ -40,10 +40,12 @@ module mlo_best #(
     reg  [K*CW-1:0]    ids;             // in their order
     reg  [K*XBITS-1:0] bests;           // what they hold
     reg  [2:0]         user;
+    reg                ended;           // all of a token's channels are in their places: the result, which leaves once the output is free
     wire               first = at == {CW{1'b0}};
     wire               ends = at == FINAL;
     wire               take  = s_axis_tvalid && s_axis_tready;
-    assign s_axis_tready = !(ends && m_axis_tvalid);
+    wire               leaves = ended && (!m_axis_tvalid || m_axis_tready);
+    assign s_axis_tready = !(ended && m_axis_tvalid);
 
     // ---- the place: in front of all that are smaller; of equal ones the earlier channel stays in front
     wire [K-1:0]       wins;            // of each place: the channel goes there or in front of it
@@ -65,26 +67,29 @@ module mlo_best #(
             end
             assign ids_next[CW*j +: CW]         = id;
             assign bests_next[XBITS*j +: XBITS] = best;
-            assign pairs[64*j +: 64] = {{32-XBITS{best[XBITS-1]}}, best, {32-CW{1'b0}}, id};
+            assign pairs[64*j +: 64] = {{32-XBITS{bests[XBITS*(j+1)-1]}}, bests[XBITS*j +: XBITS], {32-CW{1'b0}}, ids[CW*j +: CW]};
         end
     endgenerate
 
     always @(posedge clk) begin
         if (m_axis_tready) m_axis_tvalid <= 1'b0;
+        if (leaves) begin
+            ended         <= 1'b0;
+            m_axis_tvalid <= 1'b1;
+            m_axis_tdata  <= pairs;
+            m_axis_tuser  <= user;
+        end
         if (take) begin
             at    <= ends ? {CW{1'b0}} : at + 1'b1;
             holds <= ends ? {K{1'b0}} : ~(~holds << 1);
             ids   <= ids_next;
             bests <= bests_next;
             if (first) user <= s_axis_tuser;
-            if (ends) begin
-                m_axis_tvalid <= 1'b1;
-                m_axis_tdata  <= pairs;
-                m_axis_tuser  <= user;
-            end
+            if (ends) ended <= 1'b1;
         end
         if (rst) begin
             at            <= {CW{1'b0}};
+            ended         <= 1'b0;
             holds         <= {K{1'b0}};
             m_axis_tvalid <= 1'b0;
         end
@@ -97,13 +102,13 @@ module mlo_best #(
     reg f_past_valid = 1'b0;
     always @(posedge clk) f_past_valid <= 1'b1;
     always @* if (!f_past_valid) assume (rst);
-    wire [4:0] f_in, f_out;
-    mlo_sim_check_axis #(.WIDTH(XBITS + 3)) f_check_in (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_in), .breaches(),
+    wire [4:0] f_sent, f_out;
+    mlo_sim_check_axis #(.WIDTH(XBITS + 3)) f_check_in (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_sent), .breaches(),
         .tdata({s_axis_tuser, s_axis_tdata}), .tvalid(s_axis_tvalid), .tready(s_axis_tready), .tlast(1'b0));
     mlo_sim_check_axis #(.WIDTH(64*K + 3)) f_check_out (.clk(clk), .rst(rst), .cycle(32'd0), .broken(f_out), .breaches(),
         .tdata({m_axis_tuser, m_axis_tdata}), .tvalid(m_axis_tvalid), .tready(m_axis_tready), .tlast(1'b0));
     always @* if (f_past_valid) begin
-        assume (f_in == 5'd0);
+        assume (f_sent == 5'd0);
         assert (f_out == 5'd0);
     end
 
@@ -111,55 +116,57 @@ module mlo_best #(
     (* anyconst *) wire [CW-1:0] f_pick;
     reg  [XBITS-1:0] f_seen;
     reg  [2:0]       f_user;
-    reg              f_past_take = 1'b0;
+    reg              f_past_ended = 1'b0;
     always @* assume (f_pick <= FINAL);
     always @(posedge clk) begin
         if (take && at == f_pick) f_seen <= s_axis_tdata;
         if (take && first) f_user <= s_axis_tuser;
-        f_past_take <= take && ends && !rst;
+        f_past_ended <= leaves && !rst;
     end
-    wire [XBITS-1:0] f_at_pick = (take && at == f_pick) ? s_axis_tdata : f_seen;
+    wire [CW:0]      f_in = ended ? FINAL + 1'b1 : {1'b0, at};           // channels that are in their places
+    wire [K-1:0]     f_holds = ended ? {K{1'b1}} : holds;
     wire [K-1:0] f_here, f_said;        // the place that has f_pick, inside; in the result
     wire [XBITS-1:0] f_last = bests[XBITS*(K-1) +: XBITS];
     wire [CW-1:0]    f_last_id = ids[CW*(K-1) +: CW];
     reg  [XBITS-1:0] f_kept;            // what f_pick held in the token that has ended
-    always @(posedge clk) f_kept <= f_at_pick;
+    always @(posedge clk) f_kept <= f_seen;
     generate
         for (j = 0; j < K; j = j + 1) begin : f_place
             wire [XBITS-1:0] has = bests[XBITS*j +: XBITS];
             wire [CW-1:0]    id  = ids[CW*j +: CW];
             wire [31:0]      out = m_axis_tdata[64*j+32 +: 32], which = m_axis_tdata[64*j +: 32];
-            assign f_here[j] = holds[j] && id == f_pick;
+            assign f_here[j] = f_holds[j] && id == f_pick;
             assign f_said[j] = which == {{32-CW{1'b0}}, f_pick};
             always @* if (f_past_valid && !rst) begin
                 assert (holds[j] == (at > j));
-                if (holds[j]) assert (id < at);
-                if (f_here[j]) assert (f_pick < at && has == f_seen);
+                if (f_holds[j]) assert ({1'b0, id} < f_in);
+                if (f_here[j]) assert ({1'b0, f_pick} < f_in && has == f_seen);
             end
-            always @* if (f_past_valid && f_past_take) begin
+            always @* if (f_past_valid && f_past_ended) begin
                 assert (which <= {{32-CW{1'b0}}, FINAL});
                 if (f_said[j]) assert ($signed(out) == $signed(f_kept));
             end
             if (j > 0) begin : f_order
                 wire [XBITS-1:0] ahead = bests[XBITS*(j-1) +: XBITS];
                 wire [31:0]      more = m_axis_tdata[64*(j-1)+32 +: 32];
-                always @* if (f_past_valid && !rst && holds[j])
+                always @* if (f_past_valid && !rst && f_holds[j])
                     assert ($signed(ahead) > $signed(has) || (ahead == has && ids[CW*(j-1) +: CW] < id));
-                always @* if (f_past_valid && f_past_take)
+                always @* if (f_past_valid && f_past_ended)
                     assert ($signed(more) > $signed(out) || (more == out && m_axis_tdata[64*(j-1) +: 32] < which));
             end
         end
     endgenerate
     always @* if (f_past_valid && !rst) begin
         assert (at <= FINAL);
-        if (!first) assert (user == f_user);
-        if (f_pick < at && f_here == {K{1'b0}})
-            assert (holds[K-1] && ($signed(f_last) > $signed(f_seen) || (f_last == f_seen && f_last_id < f_pick)));
+        if (ended) assert (first);
+        if (ended || !first) assert (user == f_user);
+        if ({1'b0, f_pick} < f_in && f_here == {K{1'b0}})
+            assert (f_holds[K-1] && ($signed(f_last) > $signed(f_seen) || (f_last == f_seen && f_last_id < f_pick)));
     end
     wire [31:0] f_least = m_axis_tdata[64*K-1 -: 32], f_least_id = m_axis_tdata[64*K-64 +: 32];
-    always @* if (f_past_valid && f_past_take && f_said == {K{1'b0}})
+    always @* if (f_past_valid && f_past_ended && f_said == {K{1'b0}})
         assert ($signed(f_least) > $signed(f_kept) || ($signed(f_least) == $signed(f_kept) && f_least_id < {{32-CW{1'b0}}, f_pick}));
-    always @(posedge clk) if (f_past_valid && f_past_take && !$past(rst)) assert (m_axis_tvalid && m_axis_tuser == $past(user));
+    always @(posedge clk) if (f_past_valid && f_past_ended && !$past(rst)) assert (m_axis_tvalid && m_axis_tuser == $past(user));
     always @* cover (f_past_valid && !rst && m_axis_tvalid && m_axis_tready && m_axis_tdata[0]);
     always @* cover (f_past_valid && !rst && s_axis_tvalid && !s_axis_tready);
 `endif

@@ -97,7 +97,7 @@ static int mlo_argmax_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit
     mlo_unit_param(u, "C", channels);
     mlo_unit_param(u, "XBITS", s->in_bits[0]);
     u->interval = channels;
-    u->latency = 1;
+    u->latency = 2;
     return 0;
 }
 
