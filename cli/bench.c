@@ -160,7 +160,7 @@ typedef struct {
     int passes; /* lines that say so */
     int fails; /* lines that say so */
     int status; /* of the simulator's process */
-    char verdict[2400]; /* what the first line of fails said */
+    const char *verdict; /* what the first line of fails said; NULL: there is none */
 
     struct {
         char name[64];
@@ -182,6 +182,17 @@ typedef struct {
     char breach[120]; /* the first breach of AXI; "" for none */
     char cause[900]; /* why nothing moved; "" for none */
 } cli_bench;
+
+/* Keeps what a line of fails said, however wide its words are. */
+static void cli_bench_fails(cli_bench *b, const char *said) {
+    const size_t n = strcspn(said, "\n");
+    char *kept = (char *)cli_npz_alloc(b->c, &b->made, n + 1);
+    if (kept) {
+        memcpy(kept, said, n);
+        kept[n] = 0;
+    }
+    b->verdict = kept;
+}
 
 /* ---- the directory -------------------------------------------------------- */
 

@@ -58,8 +58,7 @@ static void cli_native_verdict(cli_bench *b) {
     for (const char *p = log.data; p && *p; p = strchr(p, '\n') ? strchr(p, '\n') + 1 : NULL) {
         b->passes += !strncmp(p, "MLO PASS ", 9);
         b->fails += !strncmp(p, "MLO FAIL ", 9);
-        if (!strncmp(p, "MLO FAIL ", 9))
-            snprintf(b->verdict, sizeof b->verdict, "%.*s", (int)strcspn(p + 9, "\n"), p + 9);
+        if (!strncmp(p, "MLO FAIL ", 9)) cli_bench_fails(b, p + 9);
     }
     free(log.data);
 }
@@ -82,7 +81,7 @@ static int cli_native_run(cli_bench *b, const char *target) {
 
 /* Why it did not pass. */
 static void cli_native_why(const cli_bench *b, char *to, size_t room) {
-    if (*b->verdict)
+    if (b->verdict)
         snprintf(to, room, "first wrong word: %.500s", b->verdict);
     else if (b->passes != 1 || b->status)
         snprintf(to, room, "the test ended with status %d; see %s/sim/run.log", b->status, b->dir);

@@ -34,9 +34,9 @@ static void cli_sim_place(const cli_bench *b, int64_t beat, int lane, char *to, 
 /* Turns "word 12 expected 0.. got 0.." into a line for people. */
 static void cli_sim_explain(const cli_bench *b, char *to, size_t room) {
     long long word;
-    char expected[1200], got[1200], where[120];
-    int bad = 0, pad = (b->bits + 7) / 8 * 8;
-    if (!*b->verdict) {
+    char where[120];
+    int expects = 0, gets = 0, bad = 0, pad = (b->bits + 7) / 8 * 8;
+    if (!b->verdict) {
         snprintf(to, room,
             b->passes ? "the simulator ended with status %d after PASS"
                       : "the simulator ended without a verdict, status %d; see %s/sim/run.log",
@@ -53,11 +53,13 @@ static void cli_sim_explain(const cli_bench *b, char *to, size_t room) {
             b->cause);
         return;
     }
-    if (sscanf(b->verdict, "word %lld expected %1100s got %1100s", &word, expected, got) != 3) {
+    if (sscanf(b->verdict, "word %lld expected %n%*s got %n", &word, &expects, &gets) != 1
+        || !gets) {
         snprintf(to, room, "%.500s", b->verdict);
         return;
     }
-    size_t n = strlen(expected), k = strlen(got);
+    const char *expected = b->verdict + expects, *got = b->verdict + gets;
+    const size_t n = strcspn(expected, " "), k = strlen(got);
     if (word >= b->beats) {
         snprintf(to, room, "a surplus word after the %lld that were due: %.80s",
             (long long)b->beats, got);
@@ -69,8 +71,8 @@ static void cli_sim_explain(const cli_bench *b, char *to, size_t room) {
         if (!bad && e == g) continue;
         cli_sim_place(b, word, lane, where, sizeof where);
         if (bad)
-            snprintf(to, room, "first wrong word: %s: expected %.80s, got %.80s", where,
-                expected + 1, got + 1);
+            snprintf(to, room, "first wrong word: %s: expected %.*s, got %.80s", where,
+                (int)(n > 80 ? 80 : n - 1), expected + 1, got + 1);
         else
             snprintf(to, room, "first wrong word: %s: expected %lld, got %lld", where, (long long)e,
                 (long long)g);

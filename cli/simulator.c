@@ -437,7 +437,7 @@ static int cli_sim_lines(cli_bench *b) {
             b->words = v[0];
             b->cycles = v[1];
         } else if (!strncmp(p, "MLO FAIL", 8)) {
-            if (!b->fails++) snprintf(b->verdict, sizeof b->verdict, "%s", p + 8 + (p[8] == ' '));
+            if (!b->fails++) cli_bench_fails(b, p + 8 + (p[8] == ' '));
         }
     }
     free(log.data);

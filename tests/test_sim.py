@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import numpy as np
+from onnx import helper
 import harness as t
 from graphs import session
 from hardware import clone
@@ -325,4 +326,27 @@ def check_outputs():
     t.case("frames of different lengths are not stacked", "" if p.returncode == 3 and "different lengths" in p.stderr and not os.path.exists(got) else "status %d: %s" % (p.returncode, p.stderr))
 
 
-t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, check_outputs, floor=40)
+def check_wide():
+    """A beat of more bits than a simulator prints at once (8,192 in Verilator): words, probes, and where a beat differs."""
+    if not t.have("wide", "verilator"): return
+    path, channels, inner, rng = t.at("wide"), 520, 1, np.random.default_rng(1)
+    nodes, weights, x = [], [], "x"
+    for i in range(2):
+        for name, shape in ("up", (channels, inner)), ("down", (inner, channels)): weights.append(helper.make_tensor("%s_%d" % (name, i), 1, shape, rng.normal(0, 0.3, shape).ravel()))
+        nodes += [helper.make_node("MatMul", [x, "up_%d" % i], ["a_%d" % i], name="/layers.%d/up" % i), helper.make_node("Relu", ["a_%d" % i], ["b_%d" % i], name="/layers.%d/act" % i),
+                  helper.make_node("MatMul", ["b_%d" % i, "down_%d" % i], ["c_%d" % i], name="/layers.%d/down" % i), helper.make_node("Add", [x, "c_%d" % i], ["x_%d" % i], name="/layers.%d/add" % i)]
+        x = "x_%d" % i
+    ends = [[helper.make_tensor_value_info(n, 1, (1, 1, channels))] for n in ("x", x)]
+    wide = helper.make_model(helper.make_graph(nodes, "wide", *ends, weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    t.good("compile", t.write("wide.onnx", wide.SerializeToString()), "--pe", channels, "--simd", 1, "-o", path)
+    stream = json.loads(t.read(path + "/manifest.json"))["stream"]
+    r = json.loads(t.good("sim", path, "--simulator", "verilator", "--probe"))
+    t.case("a beat of %d bits, probed" % (stream["lanes"] * stream["bits"]), "" if stream["lanes"] * stream["bits"] > 8192 and r["probe"] == "every kernel's stream is right" else str(r)[:300])
+    words = t.read(path + "/tb/golden.hex").decode().split("\n")
+    with open(path + "/tb/golden.hex", "w") as f: f.write("\n".join(["%x" % (int(words[0], 16) ^ 1 << 16 * 512 + 3)] + words[1:]))
+    p = t.call("sim", path, "--simulator", "verilator", text=True)
+    told = re.search("token 0, channel 512: expected (-?[0-9]+), got (-?[0-9]+)", p.stderr)
+    t.case("of a beat that differs the channel is said", "" if p.returncode == 1 and told and abs(int(told[1]) - int(told[2])) == 8 else "status %d: %s" % (p.returncode, p.stderr[-300:]))
+
+
+t.main(check_choice, check_progress, check_stopped, check_icarus, check_fusesoc, check_outputs, check_wide, floor=42)

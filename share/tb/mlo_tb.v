@@ -302,7 +302,7 @@ module mlo_tb;
 @JOBS@            $display("MLO FAIL job: %0s (status register, bits 2 and 4)", value[2] ? "one was refused" : "one had not the tokens it was ordered for");
 @JOBS@            $fatal;
         end else if (errors != 0) begin
-            $display("MLO FAIL word %0d expected %h got %h", error_index, error_expected, error_got);
+@DIFFERS@
             $fatal;
 @KV@        end else if (kv_spoilt != 0 || counted[0] != kv_read || counted[1] != kv_written) begin
 @KV@            $display("MLO FAIL keys and values: %0d words of memory are not as they must be; %0d of %0d beats read, %0d of %0d written", kv_spoilt, counted[0], kv_read, counted[1], kv_written);

@@ -28,17 +28,49 @@ typedef struct {
     int n;
 } mlo_bench;
 
+/* How a word is printed: Verilator takes 8,192 bits at once. To `format` its %h, to `values` what
+ * they print, the high bits first, each behind a comma. */
+static void mlo_tb_print(mlo_text *format, mlo_text *values, const char *word, int64_t bits) {
+    enum { MOST = 8192 };
+    for (int64_t to = bits, from; to > 0; to = from) {
+        from = (to - 1) / MOST * MOST;
+        mlo_puts(format, "%h");
+        mlo_printf(values, ", %s", word);
+        if (bits > MOST) mlo_printf(values, "[%lld:%lld]", (long long)to - 1, (long long)from);
+    }
+}
+
 /* Every kernel's output beats, in order, into the probe file: "NAME HEX". */
 static void mlo_tb_probes(void *user) {
     mlo_emitter *e = ((mlo_bench *)user)->e;
-    for (int i = 0; i < e->c->n_element; i++)
-        if (e->c->element[i].kernel)
-            mlo_line(e,
-                "        if (u_top.u_core.%s_tvalid && u_top.u_core.%s_tready) $fwrite(probe, \"%s "
-                "%%h\\n\", "
-                "u_top.u_core.%s_tdata);",
-                e->c->element[i].name, e->c->element[i].name, e->c->element[i].name,
-                e->c->element[i].name);
+    for (int i = 0; i < e->c->n_element; i++) {
+        const mlo_element *el = &e->c->element[i];
+        if (!el->kernel) continue;
+        mlo_text format = { e->m, NULL, 0, 0 }, values = { e->m, NULL, 0, 0 };
+        mlo_tb_print(&format, &values,
+            mlo_or_empty(mlo_format(e->m, "u_top.u_core.%s_tdata", el->name)),
+            (int64_t)el->unit.out.lanes * el->unit.out.bits);
+        mlo_line(e,
+            "        if (u_top.u_core.%s_tvalid && u_top.u_core.%s_tready) $fwrite(probe, \"%s "
+            "%s\\n\"%s);",
+            el->name, el->name, el->name, mlo_or_empty(format.text), mlo_or_empty(values.text));
+        mlo_text_free(&format);
+        mlo_text_free(&values);
+    }
+}
+
+/* The bench's line of a word that differs: the index, then both words. */
+static void mlo_tb_differs(void *user) {
+    mlo_emitter *e = ((mlo_bench *)user)->e;
+    mlo_text expected = { e->m, NULL, 0, 0 }, got = { e->m, NULL, 0, 0 },
+             values = { e->m, NULL, 0, 0 };
+    mlo_tb_print(&expected, &values, "error_expected", mlo_out_bits(e) + 1);
+    mlo_tb_print(&got, &values, "error_got", mlo_out_bits(e) + 1);
+    mlo_line(e, "            $display(\"MLO FAIL word %%0d expected %s got %s\", error_index%s);",
+        mlo_or_empty(expected.text), mlo_or_empty(got.text), mlo_or_empty(values.text));
+    mlo_text_free(&expected);
+    mlo_text_free(&got);
+    mlo_text_free(&values);
 }
 
 static void mlo_tb_watch(mlo_traced *list, int *n, char is, int kernel, const char *name,
@@ -209,6 +241,7 @@ static int mlo_emit_tb(mlo_emitter *e, int64_t frames) {
         { "IMAGE", mlo_integer(m, mlo_image_bytes(e) * 8 / c->axi_bits), NULL },
         { "IN", mlo_integer(m, mlo_in_bits(e)), NULL },
         { "OUT", mlo_integer(m, mlo_out_bits(e)), NULL },
+        { "DIFFERS", NULL, mlo_tb_differs },
         { "HEAD", mlo_emit_says(e) ? "" : NULL, NULL },
         { "OUT_BEATS",
             mlo_emit_says(e) ? mlo_format(m, "jobs * %d", mlo_emit_best(e))
