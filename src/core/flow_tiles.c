@@ -129,7 +129,8 @@ static int mlo_tile_reads(mlo_schedule *s, int i) {
         && (burst =
                 mlo_fetch_asks(s, &t->reader, t->address, end - t->reader.got, t->beats, t->pass));)
         t->address += burst;
-    if (t->reader.bursts > before && t->reader.got == end) t->reader.asks += MLO_READ_ANEW;
+    if (t->reader.bursts > before && t->reader.got == end)
+        mlo_fetch_goes_on(s, &t->reader, MLO_READ_ANEW);
     return t->reader.bursts > before;
 }
 

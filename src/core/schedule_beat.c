@@ -247,11 +247,9 @@ static int64_t mlo_room_beside(
         const mlo_link *w = &s->way[o - c->edge];
         const int64_t x = n * w->beats_from + at - 1 - w->fifo, token = mlo_floor(x, w->beats_from);
         if (o == e || o->from_port != e->from_port || o->to == MLO_OUTSIDE || x < 0) continue;
-        if (token >= mlo_taken(s, o->to)) {
-            if (token < n) return MLO_NOT_YET;
-            continue;
-        }
-        if (mlo_token_of(s, o->to, token)->in[1] + w->up + MLO_SKIDS < soonest
+        if (token >= mlo_taken(s, o->to) && token < n) return MLO_NOT_YET;
+        if (token < mlo_taken(s, o->to)
+            && mlo_token_of(s, o->to, token)->in[1] + w->up + MLO_SKIDS < soonest
             && !c->element[o->to].unit.whole_frame)
             continue;
         const int64_t asks = mlo_link_requires(w, x);

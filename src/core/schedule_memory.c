@@ -125,6 +125,12 @@ static int64_t mlo_burst_unit(const mlo_core *c, int64_t beats) {
     return unit;
 }
 
+/* When a reader that has just asked can ask again: it takes two steps to a burst, three to a command's first one, and
+ * goes on with the next while what it asked for waits for its turn. */
+static void mlo_fetch_goes_on(const mlo_schedule *s, mlo_fetch *r, int64_t anew) {
+    r->asks = mlo_max(r->due + 2 + anew, s->bus->asked + 1);
+}
+
 /* A reader asks for its next burst, of at most `left` beats at `address` in the image, when its
  * FIFO has room. 0: not yet. */
 static int64_t mlo_fetch_asks(
@@ -146,8 +152,8 @@ static int64_t mlo_fetch_asks(
     *over = s->bus->given - MLO_READ_WAY;
     s->bus->requests++;
     r->got += burst;
-    r->asks = asks + 2;
     s->bus->asked = asks;
+    mlo_fetch_goes_on(s, r, 0);
     const int tail = s->loop && s->loop->front && s->loop->front != s;
     s->bus->side = tail ? 2 : s->loop != NULL || r == &s->table;
     mlo_schedule *of = s->head && r == &s->table ? s->head : s;
@@ -231,7 +237,7 @@ static int mlo_loader_asks(mlo_schedule *s) {
         s->beat -= s->beats[s->memory];
     const int round = !s->beat && !s->memory && s->load % s->c->scan.iterations == 0;
     if (burst && (round || !mlo_loader_reads(s, s->load, s->memory)))
-        s->loader.asks += MLO_READ_ANEW;
+        mlo_fetch_goes_on(s, &s->loader, MLO_READ_ANEW);
     return burst > 0;
 }
 
