@@ -17,7 +17,8 @@
 //            the requantization has no multiplier
 //            s_axis_t: T*D/PE words of PE*16 bits, D/PE of a position one after the other: PE/2 pairs of signed numbers in
 //            steps of 2^-14, cos at 32*k, sin at 32*k+16. Each head of a token reads its position's words anew.
-// Legal      PE even, PE divides D, D divides C, T >= 1, 2 <= XBITS <= 16, YBITS >= 2, SHIFT 0 or 1.
+//            KEPT = 1: all iterations have one table; s_axis_t is always ready.
+// Legal      PE even, PE divides D, D divides C, T >= 1, 2 <= XBITS <= 16, YBITS >= 2, SHIFT 0 or 1, KEPT 0 or 1.
 `default_nettype none
 
 module mlo_rotary #(
@@ -29,6 +30,7 @@ module mlo_rotary #(
     parameter YBITS     = 8,        // bits of y
     parameter SHIFT     = 0,        // 1: the scale is a power of two
     parameter RESIDENT  = 0,        // banks of the parameter memories that are loaded once, one an iteration; 0: two in turn
+    parameter KEPT      = 0,        // 1: the table is the same in all iterations: the first one stays, what comes for others is dropped
     parameter AXI_WIDTH = 128       // bits of a parameter beat
 ) (
     input  wire                 clk,
@@ -74,6 +76,7 @@ module mlo_rotary #(
         if (T < 1)                            mlo_error_T_must_be_at_least_1 u_t ();
         if (XBITS < 2 || XBITS > 16)          mlo_error_XBITS_must_be_2_to_16 u_xbits ();
         if (SHIFT != 0 && SHIFT != 1)         mlo_error_SHIFT_must_be_0_or_1 u_shift ();
+        if (KEPT != 0 && KEPT != 1)           mlo_error_KEPT_must_be_0_or_1 u_kept ();
     endgenerate
 
     // ---- input register: here a beat waits for its parameters ------------------------------------------------------
@@ -138,9 +141,11 @@ module mlo_rotary #(
         .clk(clk), .rst(rst),
         .s_axis_tdata(s_axis_c_tdata), .s_axis_tvalid(s_axis_c_tvalid), .s_axis_tready(s_axis_c_tready), .s_axis_tlast(params_last),
         .first(swap), .ready(c_ready), .addr(1'b0), .en(go), .data(c_word));
-    mlo_param #(.WIDTH(PE*16), .DEPTH(T*DF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(RESIDENT)) u_table (
+    wire t_takes;
+    assign s_axis_t_tready = t_takes || KEPT != 0;
+    mlo_param #(.WIDTH(PE*16), .DEPTH(T*DF), .AXI_WIDTH(AXI_WIDTH), .RESIDENT(KEPT != 0 ? 1 : RESIDENT)) u_table (
         .clk(clk), .rst(rst),
-        .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid), .s_axis_tready(s_axis_t_tready), .s_axis_tlast(params_last),
+        .s_axis_tdata(s_axis_t_tdata), .s_axis_tvalid(s_axis_t_tvalid), .s_axis_tready(t_takes), .s_axis_tlast(params_last),
         .first(swap), .ready(t_ready), .addr(addr), .en(go), .data(t_word));
 
     // ---- lanes: 0 beside the words read, 1 operands, 2 products, 3..8 mlo_requantize, whose input registers hold the sums --------
@@ -285,6 +290,10 @@ module mlo_rotary #(
         if (f_began && swap) assert (c_ready && t_ready);
         if (f_began && (fresh || {beat, head} != {DW+HW{1'b0}})) assert (c_ready && t_ready);
     end
+    // KEPT: the first table stays, and holds up neither who reads it nor the loader.
+    reg f_whole;
+    always @(posedge clk) f_whole <= !rst && (f_whole || t_ready);
+    always @(*) if (f_past && KEPT != 0) assert (s_axis_t_tready && (!f_whole || t_ready));
     // Conservation: beats taken = beats handed to the output register + those inside.
     reg  [4:0] f_taken, f_left;
     wire [4:0] f_inside = valid + v[0] + v[1] + v[2] + v[3] + v[4] + v[5] + v[6] + v[7] + v[8];

@@ -132,6 +132,19 @@ static int mlo_site_known(mlo *m, mlo_core *c, mlo_site *s, size_t k) {
     return 0;
 }
 
+/* Have all iterations the same of the node's input k? Below 0: it failed. */
+static int mlo_site_same(mlo *m, mlo_core *c, const mlo_node *n, size_t k) {
+    mlo_array *first = mlo_scan_value(m, &c->scan, n->input[k], 0);
+    int same = first != NULL;
+    for (int64_t i = 1; same && i < c->scan.iterations; i++) {
+        mlo_array *a = mlo_scan_value(m, &c->scan, n->input[k], i);
+        same = mlo_array_equal(a, first);
+        mlo_array_free(m, a);
+    }
+    mlo_array_free(m, first);
+    return mlo_failed(m) ? -1 : same;
+}
+
 /* The stream of a value: what a layer puts behind a past (the past comes from memory), or itself. */
 static const char *mlo_core_streamed(const mlo_core *c, const char *name) {
     const mlo_value *v = mlo_value_of(c->scan.body, name);
@@ -170,7 +183,10 @@ static int mlo_element_site(mlo *m, mlo_core *c, mlo_element *e) {
     if (!mlo_form_known(&e->site.out))
         return mlo_fail(m, MLO_E_SHAPE, n, "the output has no known shape");
     const size_t knows = e->kernel && e->kernel->knows ? e->kernel->knows(n) : 0;
-    return knows && knows < n->n_input ? mlo_site_known(m, c, &e->site, knows) : 0;
+    if (knows && knows < n->n_input) MLO_TRY(mlo_site_known(m, c, &e->site, knows));
+    if (e->kernel && e->kernel->keeps && c->slots && c->scan.iterations > 1)
+        e->site.same = mlo_site_same(m, c, n, e->kernel->keeps);
+    return mlo_failed(m);
 }
 
 /* What a matrix in row blocks holds when things flow: a token stays for two tiles' time. */
@@ -774,6 +790,10 @@ static int mlo_is_resident(const mlo_element *e) {
     return e->memory == MLO_RESIDENT && e->unit.n_memory;
 }
 static int mlo_is_block(const mlo_element *e) { return e->unit.blocks > 0; }
+/* Is memory k read once? */
+static int mlo_is_kept(const mlo_element *e, int k) {
+    return mlo_is_resident(e) || e->unit.memory[k].kept;
+}
 static int mlo_has_rows(const mlo_element *e) {
     return e->unit.flow == MLO_FLOW_MATRIX || e->unit.flow == MLO_FLOW_TILES;
 }
@@ -791,12 +811,24 @@ static int mlo_memory_of(const mlo_element *e) {
     return mlo_is_resident(e) ? MLO_RESIDENT : mlo_is_block(e) ? MLO_BLOCK : MLO_LAYER;
 }
 
-/* Beats of an iteration's parameters, of kernels in these modes. */
+/* Those of them that are kept, whatever the others are. */
+static int64_t mlo_unit_kept(const mlo_unit *u, int axi) {
+    int64_t beats = 0;
+    for (int k = 0; k < u->n_memory; k++)
+        if (u->memory[k].kept) beats += mlo_memory_beats(&u->memory[k], axi);
+    return beats;
+}
+
+/* Beats of an iteration's parameters, of memories in these modes. */
 static int64_t mlo_core_beats_in(const mlo_core *c, int memories) {
     int64_t beats = 0;
-    for (int i = 0; i < c->n_element; i++)
+    for (int i = 0; i < c->n_element; i++) {
+        const mlo_unit *u = &c->element[i].unit;
+        const int64_t kept = mlo_unit_kept(u, c->axi_bits);
+        if (MLO_RESIDENT & memories) beats += kept;
         if (mlo_memory_of(&c->element[i]) & memories)
-            beats += mlo_unit_beats(&c->element[i].unit, c->axi_bits);
+            beats += mlo_unit_beats(u, c->axi_bits) - kept;
+    }
     return beats;
 }
 static int64_t mlo_core_beats(const mlo_core *c) {
@@ -888,7 +920,8 @@ static int64_t mlo_steady_cycles(const mlo_core *c, int64_t pace, int64_t beats)
  * every kernel are not counted. */
 static int64_t mlo_unit_bits(const mlo_site *s, const mlo_unit *u, int axi, int64_t banks) {
     int64_t bits = 0;
-    for (int k = 0; k < u->n_memory; k++) bits += banks * mlo_memory_bits(&u->memory[k], axi);
+    for (int k = 0; k < u->n_memory; k++)
+        bits += (u->memory[k].kept ? 1 : banks) * mlo_memory_bits(&u->memory[k], axi);
     if (u->blocks)
         bits += 2 * u->tile * (u->in[0].channels * u->in[0].bits + u->out.channels * u->out.bits);
     bits += u->window.slots * u->in[0].channels * u->in[0].bits;

@@ -180,7 +180,9 @@ static void mlo_schedule_begin(mlo_schedule *s) {
         s->first_memory[i] = s->n_memory;
         if (mlo_is_block(&c->element[i])) mlo_schedule_tiles(s, i, s->tiles + i * (s->frames + 1));
         for (int k = 0; k < c->element[i].unit.n_memory && !mlo_is_block(&c->element[i]); k++) {
-            s->resident[s->n_memory] = (char)mlo_is_resident(&c->element[i]);
+            s->resident[s->n_memory] = (char)(c->element[i].unit.memory[k].kept
+                    ? MLO_ONE_FOR_ALL
+                    : mlo_is_resident(&c->element[i]));
             s->beats[s->n_memory++] = mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits);
         }
     }

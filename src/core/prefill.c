@@ -29,8 +29,7 @@ static int mlo_twins_differ(const mlo_twins *t, const mlo_node *a, const char *w
 static int mlo_twins_elements(mlo_twins *t, const char *x, const char *y, int64_t i, int *equal) {
     mlo_array *a = mlo_scan_value(t->m, &t->own, x, i);
     mlo_array *b = mlo_scan_value(t->prompt, &t->other, y, i);
-    *equal = a && b && a->dtype == b->dtype && mlo_array_count(a) == mlo_array_count(b)
-        && !memcmp(a->data, b->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
+    *equal = mlo_array_equal(a, b);
     mlo_array_free(t->m, a);
     mlo_array_free(t->prompt, b);
     return mlo_failed(t->m) || mlo_failed(t->prompt);

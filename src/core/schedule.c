@@ -34,6 +34,10 @@ enum { MLO_JOB_HELD = 8 };
 
 /* Requests under way that share memory, at most (mlo_axi_share) */
 enum { MLO_REQUESTS_MOST = 32 };
+
+/* Of a memory that is read once: its bank is every iteration's. */
+enum { MLO_ONE_FOR_ALL = 2 };
+
 enum { MLO_ROWS_KEPT = 32, MLO_READS_KEPT = 64, MLO_TILES_LEFT = 32 };
 
 /* A time that depends on what has not been walked. */
@@ -339,7 +343,8 @@ typedef struct mlo_schedule {
     int n_memory;
     int first_memory[MLO_CORE_MOST + 1]; /* [element] */
     int64_t beats[MLO_CORE_MEMORIES]; /* [memory]: of a load */
-    char resident[MLO_CORE_MEMORIES]; /* [memory]: 1: it keeps all iterations' */
+    char
+        resident[MLO_CORE_MEMORIES]; /* [memory]: 1: it keeps all iterations'; or MLO_ONE_FOR_ALL */
     int64_t loads; /* iterations of the run */
     int64_t origin; /* the beat of the image at which its parameters begin */
     int64_t loaded; /* memories dealt out */

@@ -259,6 +259,7 @@ static int mlo_loader_goes_on(mlo_schedule *s) {
 static int64_t mlo_loader_ready(mlo_schedule *s, int k, int64_t load) {
     while (s->loaded <= load * s->n_memory + k)
         if (!mlo_loader_goes_on(s)) return MLO_NOT_YET;
+    if (s->resident[k] == MLO_ONE_FOR_ALL && load) return 0;
     return mlo_loader_reads(s, load, k) ? s->ready[load % s->kept * s->n_memory + k] : 0;
 }
 

@@ -276,7 +276,8 @@ static void mlo_manifest_descriptors(mlo_emitter *e) {
                 "%s    {\"kernel\": \"%s\", \"port\": \"%s\", \"offset\": %lld, \"beats\": %lld, "
                 "\"word_bits\": %d, \"words\": %lld, \"banks\": %lld",
                 n++ ? ",\n" : "", el->name, mem->port, (long long)at[block > 0], (long long)beats,
-                mem->width, (long long)mem->depth, (long long)mlo_banks(c, el->memory));
+                mem->width, (long long)mem->depth,
+                mem->kept ? 1 : (long long)mlo_banks(c, el->memory));
             if (block)
                 mlo_printf(&e->t, ", \"blocks\": %lld, \"block_bytes\": %lld",
                     (long long)el->unit.blocks, (long long)block);

@@ -549,7 +549,7 @@ static const char *mlo_top_memories(mlo_emitter *e, int resident) {
         for (int i = c->n_element; i--;)
             for (int k = mlo_loaded_memories(&c->element[i]); k--;)
                 if (resident)
-                    mlo_puts(&t, mlo_is_resident(&c->element[i]) ? "1" : "0");
+                    mlo_puts(&t, mlo_is_kept(&c->element[i], k) ? "1" : "0");
                 else
                     mlo_printf(&t, "%s32'd%lld", t.n ? ", " : "",
                         (long long)mlo_memory_beats(&c->element[i].unit.memory[k], c->axi_bits));

@@ -177,8 +177,9 @@ static int mlo_menu_add(mlo_space *s, mlo_menu *menu, const mlo_element *e, cons
     if (site->tile && !u.blocks) memories = e->memories & MLO_LAYER ? 0 : MLO_LAYER;
     for (int memory = MLO_LAYER; memory <= MLO_BLOCK; memory *= 2)
         if (memories & memory) {
-            int64_t beats = memory == MLO_RESIDENT ? 0
-                                                   : mlo_unit_beats(&u, s->c->axi_bits)
+            const int64_t beats = memory == MLO_RESIDENT
+                ? 0
+                : (mlo_unit_beats(&u, s->c->axi_bits) - mlo_unit_kept(&u, s->c->axi_bits))
                     * (u.blocks ? mlo_core_tiles(s->c, &u, site->chunk) : 1);
             mlo_choice c = { pe, simd, mlo_site_interval(s->c, site, &u),
                 mlo_unit_bits(site, &u, s->c->axi_bits, mlo_banks(s->c, memory)), beats, memory,

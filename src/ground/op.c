@@ -150,6 +150,12 @@ static void mlo_array_free(mlo *m, mlo_array *a) {
     mlo_scratch_free(m, a);
 }
 
+/* Are two arrays of one type, and their elements the same? NULL is like nothing. */
+static int mlo_array_equal(const mlo_array *a, const mlo_array *b) {
+    return a && b && a->dtype == b->dtype && mlo_array_count(a) == mlo_array_count(b)
+        && !memcmp(a->data, b->data, (size_t)mlo_array_count(a) * mlo_dtype_size(a->dtype));
+}
+
 /* Output i of a call, in this form: the one made by the shape rule when it fits, else a new one.
  * NULL without memory. */
 static mlo_array *mlo_call_out(

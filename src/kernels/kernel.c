@@ -33,6 +33,7 @@ typedef struct {
     const char *port;
     int width;
     int64_t depth;
+    int kept; /* 1: it is the same in all iterations: one bank, which is read once */
 } mlo_memory;
 
 /* What a unit is told of the job that is inside, where the core keeps caches: nothing; where in its sequence the
@@ -159,6 +160,7 @@ typedef struct {
     const int64_t *known; /* what `knows` asks for: [iterations, n_known]; NULL: nothing */
     int64_t n_known; /* numbers of each iteration */
     int64_t iterations;
+    int same; /* 1: what the kernel `keeps` is to be kept */
 } mlo_site;
 
 /* What a parameter may be. The bits of its word in the image. */
@@ -212,6 +214,9 @@ typedef struct mlo_kernel {
     int (*unit)(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit *u);
     /* The parameter whose numbers say how much work there is; 0: none (NULL: never any) */
     size_t (*knows)(const mlo_node *n);
+    /* The parameter of which a token needs a row: it is kept on chip where frames are parts of a sequence and all
+     * iterations have the same; 0: none */
+    size_t keeps;
     /* The numbers inside that could grow too large, and the bits there are for them at this
      * folding. */
     void (*intermediates)(const mlo_site *s, const mlo_unit *u, mlo_intermediates *l);
@@ -257,7 +262,7 @@ static mlo_port mlo_port_make(
     return p;
 }
 static void mlo_unit_memory(mlo_unit *u, const char *port, int64_t width, int64_t depth) {
-    mlo_memory k = { port, (int)width, depth };
+    mlo_memory k = { port, (int)width, depth, 0 };
     u->memory[u->n_memory++] = k;
 }
 

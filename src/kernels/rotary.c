@@ -18,7 +18,8 @@
  * longest frame.
  *
  * error: half a step of y, and of each of cos and sin 2^-15.
- * cost: PE channels a cycle; T * D * 16 bits of parameters an iteration.
+ * cost: PE channels a cycle; T * D * 16 bits of parameters an iteration, or once: a step needs one row of them, and
+ *     where all layers have the same they stay on chip.
  */
 
 static const char mlo_rotary_function[] = "Rotary <to, lo, hi, heads> (x, table, p) => (y)\n"
@@ -125,12 +126,14 @@ static int mlo_rotary_unit(const mlo_site *s, int64_t pe, int64_t simd, mlo_unit
     u->out = mlo_port_make("m_axis", 0, pe, s->out_bits, channels);
     mlo_unit_memory(u, "s_axis_c", 64, 1);
     mlo_unit_memory(u, "s_axis_t", pe * 16, s->chunk * d / pe);
+    u->memory[1].kept = s->same;
     mlo_unit_param(u, "C", channels);
     mlo_unit_param(u, "D", d);
     mlo_unit_param(u, "T", s->chunk);
     mlo_unit_param(u, "PE", pe);
     mlo_unit_param(u, "XBITS", u->in[0].bits);
     mlo_unit_param(u, "YBITS", u->out.bits);
+    if (s->same) mlo_unit_param(u, "KEPT", 1);
     mlo_unit_shift(s, u);
     u->interval = channels / pe;
     u->latency = 11;
@@ -190,7 +193,7 @@ static void mlo_rotary_area(
     for (int i = 0; i < 2; i++) mlo_area_requantize(&pair, x + 17, 16, y, 1, shift);
     mlo_area_times(a, pe / 2, &pair);
     mlo_area_param(a, 64, shift ? 6 : 22, 1, axi, banks);
-    mlo_area_param(a, 16 * pe, 16 * pe, words, axi, banks);
+    mlo_area_param(a, 16 * pe, 16 * pe, words, axi, s->same ? 1 : banks);
     mlo_area_skid(a, pe * y + 3);
     a->lut += 3 * mlo_clog2(words);
     a->ff += 2 * pe * x + CONTROL_FFS + 2 * (shift ? 6 : 22) + 2 * mlo_clog2(words)
@@ -209,6 +212,7 @@ static const mlo_kernel mlo_rotary_kernel = {
     .pe_axis = "channels of a head, in pairs",
     .legal = mlo_rotary_legal,
     .unit = mlo_rotary_unit,
+    .keeps = 1,
     .intermediates = mlo_rotary_intermediates,
     .area = mlo_rotary_area,
     .promises = mlo_rotary_promises,

@@ -25,7 +25,7 @@ def numbers(rng, bits, shape):
     return np.where(rng.random(shape) < 0.25, ends, rng.integers(low(bits), high(bits) + 1, shape) >> rng.integers(0, bits, shape))
 
 
-def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=0, RESIDENT=0, AXI_WIDTH=128, shifts=None, lengths=None, jobs=False, **how):
+def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=0, RESIDENT=0, KEPT=0, AXI_WIDTH=128, shifts=None, lengths=None, jobs=False, **how):
     """frames of each iteration, of any length up to T unless lengths says which; jobs: from any position on"""
     rng = np.random.default_rng(seed)
     lines_in, lines_c, lines_t, lines_j, want, banks = [], [], [], [], [], []
@@ -40,6 +40,7 @@ def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=
             lines_t += bench.param_beats(words, PE * 16, AXI_WIDTH)
             banks.append((1 << 14 if SHIFT else m, s, table))       # and the bits of M said anything
         m, s, table = banks[it % RESIDENT if RESIDENT else it]
+        if KEPT: table = banks[0][2]                                # whatever came since
         for frame in range(frames):
             tokens = lengths[(it * frames + frame) % len(lengths)] if lengths else 1 + int(rng.integers(0, T))
             start = int(rng.integers(0, T - tokens + 1)) if jobs else 0
@@ -51,7 +52,7 @@ def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=
                 want += [b | user << (PE * YBITS) for b in bench.beats(turn(x, table[start + token], m, s, D, YBITS), PE, YBITS)]
     plus = dict(s_in=0, s_c=0, s_t=0, s_out=0, hold=0, gap=0)
     plus.update(how)
-    p = dict(C=C, D=D, T=T, PE=PE, XBITS=XBITS, YBITS=YBITS, SHIFT=SHIFT, RESIDENT=RESIDENT, AXI_WIDTH=AXI_WIDTH)
+    p = dict(C=C, D=D, T=T, PE=PE, XBITS=XBITS, YBITS=YBITS, SHIFT=SHIFT, RESIDENT=RESIDENT, KEPT=KEPT, AXI_WIDTH=AXI_WIDTH)
     files = {"in.hex": bench.hexwords(lines_in, PE * XBITS + 3), "c.hex": bench.hexwords(lines_c, AXI_WIDTH), "t.hex": bench.hexwords(lines_t, AXI_WIDTH),
              "jobs.hex": bench.hexwords(lines_j, 32)}
     r = bench.run(NAME, p, files, seed=seed, n_in=len(lines_in), n_c=len(lines_c), n_t=len(lines_t), n_out=len(want), jobs=len(lines_j) if jobs else 0, **plus)
@@ -65,7 +66,8 @@ def run(seed, iterations, frames, C=8, D=4, T=4, PE=2, XBITS=16, YBITS=8, SHIFT=
 
 SHAPES = [dict(C=8, D=4, T=4, PE=2), dict(C=2, D=2, T=1, PE=2), dict(C=12, D=4, T=3, PE=4, YBITS=16), dict(C=8, D=8, T=7, PE=8, XBITS=8), dict(C=18, D=6, T=5, PE=2, XBITS=12, YBITS=9),
           dict(C=24, D=8, T=6, PE=4, XBITS=16, YBITS=16, AXI_WIDTH=32), dict(C=4, D=2, T=32, PE=2, XBITS=8, AXI_WIDTH=64), dict(C=16, D=16, T=2, PE=16, YBITS=5, AXI_WIDTH=64),
-          dict(C=8, D=4, T=4, PE=2, SHIFT=1), dict(C=12, D=12, T=3, PE=6, XBITS=8, YBITS=8, SHIFT=1), dict(C=8, D=4, T=3, PE=4, RESIDENT=3), dict(C=6, D=2, T=5, PE=2, RESIDENT=2, SHIFT=1)]
+          dict(C=8, D=4, T=4, PE=2, SHIFT=1), dict(C=12, D=12, T=3, PE=6, XBITS=8, YBITS=8, SHIFT=1), dict(C=8, D=4, T=3, PE=4, RESIDENT=3), dict(C=6, D=2, T=5, PE=2, RESIDENT=2, SHIFT=1),
+          dict(C=8, D=4, T=5, PE=2, KEPT=1), dict(C=12, D=12, T=3, PE=6, KEPT=1, RESIDENT=3, AXI_WIDTH=32)]
 
 
 def main():
@@ -76,7 +78,7 @@ def main():
             rate = {s: [0, 20, 50, 90][rng.below(4)] for s in ("s_in", "s_c", "s_t", "s_out")}
             run(100 + seed, 12, 3, **rate, **shape)
             run(200 + seed, 12, 4, jobs=True, **rate, **shape)
-    bench.ok(NAME, "words at every shift and position, frames from 0 and from any position on, order and sideband with stalls, with multipliers and without, two banks and resident ones")
+    bench.ok(NAME, "words at every shift and position, frames from 0 and from any position on, order and sideband with stalls, with multipliers and without, two banks, resident ones, and one table for all")
     for n, shape in enumerate(SHAPES):
         beats, T = shape["C"] // shape["PE"], shape["T"]
         frames = max(1, -(-(T * shape["D"] * 16 // shape.get("AXI_WIDTH", 128) + 60) // (T * beats)))     # that take as long as the next table
@@ -96,4 +98,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    bench.end(floor=2, simulations=132)
+    bench.end(floor=2, simulations=154)

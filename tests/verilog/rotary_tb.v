@@ -9,7 +9,7 @@
 `default_nettype none
 
 module rotary_tb;
-    parameter C = 8, D = 4, T = 4, PE = 2, XBITS = 16, YBITS = 8, SHIFT = 0, RESIDENT = 0, AXI_WIDTH = 128;
+    parameter C = 8, D = 4, T = 4, PE = 2, XBITS = 16, YBITS = 8, SHIFT = 0, RESIDENT = 0, KEPT = 0, AXI_WIDTH = 128;
     localparam IW = PE * XBITS, OW = PE * YBITS;
 
     reg clk = 0, rst = 1;
@@ -53,7 +53,7 @@ module rotary_tb;
     tb_feed #(.WIDTH(AXI_WIDTH), .SALT(4)) u_t (
         .clk(clk), .rst(rst), .go(1'b1), .count(n_t), .stall(s_t), .group(1), .gap(0), .seed(seed),
         .data(t), .valid(t_v), .ready(t_r));
-    mlo_rotary #(.C(C), .D(D), .T(T), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .SHIFT(SHIFT), .RESIDENT(RESIDENT), .AXI_WIDTH(AXI_WIDTH)) dut (
+    mlo_rotary #(.C(C), .D(D), .T(T), .PE(PE), .XBITS(XBITS), .YBITS(YBITS), .SHIFT(SHIFT), .RESIDENT(RESIDENT), .KEPT(KEPT), .AXI_WIDTH(AXI_WIDTH)) dut (
         .clk(clk), .rst(rst), .params_last(1'b0), .s_axis_j_tdata(jobs != 0 ? j : 32'd0), .s_axis_j_tvalid(jobs == 0 || j_v), .s_axis_j_tready(j_r),
         .s_axis_tdata(i[IW-1:0]), .s_axis_tuser(i[IW +: 3]), .s_axis_tvalid(i_v), .s_axis_tready(i_r),
         .m_axis_tdata(o), .m_axis_tuser(o_u), .m_axis_tvalid(o_v), .m_axis_tready(o_r),
