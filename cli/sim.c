@@ -267,6 +267,7 @@ static void cli_tell_sim(const cli_bench *b, const cJSON *all, cli_out *o) {
     cli_tell_line(o, "  PASS        %s words compared, all equal; %lld %s%s, %lld iterations\n",
         cli_grouped(cli_json_number(all, "words"), words), (long long)b->n,
         b->n_job ? "job" : "frame", b->n > 1 ? "s" : "", (long long)b->iterations);
+    cli_texts_tell(b, o);
     cli_tell_line(o, "  cycles      %s simulated", cli_grouped(measured, cycles));
     if (said > 0)
         cli_tell_line(o, ", %s predicted (%.2g %%)", cli_grouped(said, predicted),

@@ -95,40 +95,89 @@ static void cli_texts_report(const cli_bench *b, cJSON *all) {
         cli_report_tokens(list, b->text[i].tokens, b->text[i].n);
 }
 
+/* And says them to people: prompt -> what follows, as many ids a line as fit. */
+static void cli_texts_tell(const cli_bench *b, cli_out *o) {
+    enum { COLUMNS = 88 };
+    char id[32];
+    for (int64_t i = 0; i < b->n_text; i++) {
+        const cli_text *t = &b->text[i];
+        int column = 0;
+        cli_out_text(o, "  sequence   ");
+        for (size_t k = 0; k < t->n; k++) {
+            const int n = snprintf(
+                id, sizeof id, "%s %lld", k == t->prompt ? " ->" : "", (long long)t->tokens[k]);
+            if (column + n > COLUMNS) cli_out_text(o, "\n             ");
+            column = column + n > COLUMNS ? n : column + n;
+            cli_out_text(o, id);
+        }
+        cli_out_text(o, "\n");
+    }
+}
+
 /* ---- the verb ------------------------------------------------------------- */
 
 typedef struct {
-    cli_tokenizer t;
+    cli_tokenizer t; /* of no pieces: tokens are said as numbers */
     cli_out o;
+    const int64_t
+        *prompt; /* its tokens, which are said once something follows them; NULL: they were */
+    size_t n_prompt;
     int64_t before; /* the token said last */
 } cli_teller;
 
-static void cli_tell_token(void *user, int64_t id) {
-    cli_teller *to = (cli_teller *)user;
+static void cli_tell_one(cli_teller *to, int64_t id, int first) {
     char bytes[512];
-    const int n = cli_token_decode(&to->t, to->before, id, bytes);
+    const int n = to->t.n
+        ? cli_token_decode(&to->t, to->before, id, bytes)
+        : snprintf(bytes, sizeof bytes, "%s%lld", first ? "" : " ", (long long)id);
     cli_out_put(&to->o, bytes, (size_t)n);
-    cli_out_flush(&to->o);
     to->before = id;
 }
 
-/* The prompt's tokens, said and gone on with. */
+static void cli_tell_prompt(cli_teller *to) {
+    for (size_t i = 0; to->prompt && i < to->n_prompt; i++) cli_tell_one(to, to->prompt[i], !i);
+    to->prompt = NULL;
+}
+
+static void cli_tell_token(void *user, int64_t id) {
+    cli_teller *to = (cli_teller *)user;
+    cli_tell_prompt(to);
+    cli_tell_one(to, id, 0);
+    cli_out_flush(&to->o);
+}
+
+/* The prompt's tokens: text that the tokenizer cuts, or numbers. */
+static int64_t *cli_text_ids(cli_bench *b, const cli_teller *to, const char *prompt, size_t *n) {
+    const size_t room = to->t.n ? strlen(prompt) + 3 : CLI_MAX_PROMPT;
+    int64_t *ids = (int64_t *)cli_npz_alloc(b->c, &b->made, room * sizeof *ids);
+    if (ids && to->t.n) *n = (size_t)cli_token_encode(&to->t, prompt, ids);
+    const char *end = ids && !to->t.n ? cli_prompt_ids(b->c, prompt, ids, n) : "";
+    if (end && *end)
+        cli_fail(b->c, MLO_E_USAGE, NULL, "--prompt '%.60s': generate goes on with one sequence",
+            prompt);
+    return cli_failed(b->c) ? NULL : ids;
+}
+
+/* They are said and gone on with. */
 static int cli_text_tell(cli_bench *b, cli_teller *to, const char *prompt) {
     cli_text text;
-    int64_t *ids = (int64_t *)cli_npz_alloc(b->c, &b->made, (strlen(prompt) + 3) * sizeof *ids);
+    size_t n = 0;
+    const int64_t *ids = cli_text_ids(b, to, prompt, &n);
     if (!ids) return cli_failed(b->c);
-    const int n = cli_token_encode(&to->t, prompt, ids);
-    const long left = (long)b->tokens - n;
+    const long left = (long)b->tokens - (long)n;
     if (left < 1)
         return cli_fail(b->c, MLO_E_USAGE, NULL,
-            "--prompt has %d tokens; the context is %lld: leave room for one", n,
+            "--prompt has %zu tokens; the context is %lld: leave room for one", n,
             (long long)b->tokens);
     const long count = cli_number(b->c, "count", left, 1, left);
     if (cli_failed(b->c)) return cli_failed(b->c);
     cli_out_open(b->c, &to->o, NULL);
-    for (int i = 0; i < n; i++) cli_tell_token(to, ids[i]);
-    cli_text_write(b, ids, (size_t)n, count, cli_tell_token, to, &text);
-    cli_out_text(&to->o, "\n");
+    to->prompt = ids;
+    to->n_prompt = n;
+    if (!cli_text_write(b, ids, n, count, cli_tell_token, to, &text)) {
+        cli_tell_prompt(to);
+        cli_out_text(&to->o, "\n");
+    }
     return cli_out_close(b->c, &to->o);
 }
 
@@ -138,11 +187,12 @@ static int cli_generate_verb(cli *c) {
     const char *prompt = cli_value(c, "prompt"), *file = cli_value(c, "tokenizer");
     b.c = c;
     b.dir = c->operand;
-    if (!b.dir || !prompt || !file)
+    if (!b.dir || !prompt)
         return cli_fail(c, MLO_E_USAGE, NULL,
-            "mlo generate DIR --prompt TEXT --tokenizer FILE is needed; with ids: mlo run "
-            "--generate");
-    if (!cli_sim_manifest(&b) && !cli_tokenizer_open(c, file, &to.t) && !cli_texts_open(&b))
+            "mlo generate DIR --prompt TEXT --tokenizer FILE is needed; or the prompt as ids, "
+            "1,403");
+    if (!cli_sim_manifest(&b) && (!file || !cli_tokenizer_open(c, file, &to.t))
+        && !cli_texts_open(&b))
         cli_text_tell(&b, &to, prompt);
     cli_tokenizer_free(&to.t);
     mlo_close(b.pre);

@@ -491,6 +491,10 @@ def check_texts():
     want = [told(path, p, 4) for p in ((1, 2, 3), (7,), (30, 4))]
     r = json.loads(t.good("sim", path, "--prompt", "1,2,3;7;30,4", "--generate", 4, env=env))
     t.case("three texts", "" if [s["tokens"] for s in r["sequences"]] == want else "%s, not %s" % (r["sequences"], want))
+    p = t.call("sim", path, "--prompt", "1,2,3;7", "--generate", 4, "--text", env=env, text=True)
+    lines = ["sequence " + " -> ".join(" ".join(map(str, ids)) for ids in (text[:n], text[n:])) for text, n in zip(want, (3, 1))]
+    t.case("--text says them, too", "" if p.returncode == 0 and [" ".join(l.split()) for l in p.stdout.splitlines() if "sequence" in l] == lines else p.stdout[:300] + str(lines))
+    t.good("sim", path, "--prompt", "1,2,3;7;30,4", "--generate", 4, env=env)
     got = [(int(l[4:6], 16), int(l[6:12], 16), int(l[12:16], 16)) for l in t.read(path + "/sim/jobs.hex").decode().split()]
     two = [(0, 0, 3), (1, 0, 1), *((s, n + k, 1) for k in range(3) for s, n in ((0, 3), (1, 1))), (0, 0, 2), *((0, 2 + k, 1) for k in range(3))]
     t.case("their jobs: two side by side, then the third", "" if got == two else "%s, not %s" % (got, two))
@@ -549,11 +553,15 @@ def check_teller():
         judged("generate: " + name, say(prompt, *flags), 2, words)
     p = say("!!", file=vocabulary([*bytes_of, (1.0, b"!"), (5.0, b"!!"), (0.0, b" ")]))
     judged("generate: pieces beyond the model's ids", p, 2, "the model knows 0 to 39")
+    t.case("nothing is said of them but that", "" if p.stdout.startswith(b"{\"error") else repr(p.stdout))
+    p = t.call("generate", path, "--prompt", "1,36", "--count", 5)
+    t.case("generate of ids", "" if p.returncode == 0 and p.stdout.decode().split() == [str(k) for k in told(path, [1, 36], 5)] else "%d %r" % (p.returncode, p.stdout))
+    judged("generate of two sequences", t.call("generate", path, "--prompt", "1,36;2"), 2, "one sequence")
     good = t.read(vocabulary(bytes_of))
     for name, data in ("nothing", b""), ("cut off", good[:-1]), ("a length beyond its end", good[:4] + struct.pack("<fi", 0.0, 1 << 30) + good[12:]), ("too few pieces", t.read(vocabulary(bytes_of[:258]))), ("too much", good + b"1234567"):
         judged("a vocabulary that is " + name, say("!", file=t.write("bad.bin", data)), 3, "is no tokenizer in llama2.c's form")
     judged("no vocabulary", say("!", file=t.at("gone.bin")), 2, "gone.bin")
-    for args in (path, "--prompt", "!"), (path, "--tokenizer", t.at("vocabulary.bin")), ("--prompt", "!", "--tokenizer", t.at("vocabulary.bin")): judged("generate without %s" % "".join({"DIR": "a directory", "--prompt": "a prompt", "--tokenizer": "a tokenizer"}[k] for k in ("DIR", "--prompt", "--tokenizer") if k not in args and not (k == "DIR" and path in args)), t.call("generate", *args), 2, "is needed")
+    for args in (path, "--prompt", "!"), (path, "--tokenizer", t.at("vocabulary.bin")), ("--prompt", "!", "--tokenizer", t.at("vocabulary.bin")): judged("generate without %s" % "".join({"DIR": "a directory", "--prompt": "a prompt", "--tokenizer": "a tokenizer"}[k] for k in ("DIR", "--prompt", "--tokenizer") if k not in args and not (k == "DIR" and path in args)), t.call("generate", *args), 2, "begins with no token id" if path in args and "!" in args else "is needed")
     for part in "pre", "core", "post":
         other = manifest(path, lambda m: None)
         t.write("other/host/%s.onnx" % part, "nothing")
@@ -649,4 +657,4 @@ def check_memory():
         t.note("%d places" % (place - 1))
 
 
-t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_image, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, check_memory, floor=331)
+t.main(check_verdicts, check_causes, check_probes, check_traces, check_blocks, check_others, check_outputs, check_shown, check_image, check_manifests, check_again, check_inputs, check_jobs, check_texts, check_teller, check_programs, check_native, check_memory, floor=335)
