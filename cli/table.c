@@ -167,7 +167,7 @@ static const cli_flag cli_flags[] = {
         "of a step with a cache: another export of the model, of a prompt; both are to be one "
         "body, in every "
         "integer" },
-    { "tokens", NULL, V_FROM_QUANTIZE, 1,
+    { "tokens", NULL, V_FROM_READ, 1,
         "of a decoder (--context): token ids in, ids and their logits out: a row for each id in "
         "front "
         "of the loop, norm, head and arg max behind it, all of it in hardware; of an encoder: ids "
@@ -205,7 +205,7 @@ static const cli_flag cli_flags[] = {
         "frames that share a layer's parameters; auto: 1 to 8, as a target or budgets need" },
     { "slots", "N", V_FROM_FOLD, 1,
         "with --context: sequences whose keys and values stay, side by side; default 1" },
-    { "kv", "chip|dram", V_FROM_FOLD, 1,
+    { "kv", "chip|dram", V_FROM_READ, 1,
         "with --context: keys and values stay on chip (default), or in dram, behind a port of "
         "their own" },
     { "axi-width", "BITS", V_FROM_FOLD, 1, "of the parameter bus; default 128" },
@@ -258,7 +258,8 @@ static const cli_flag cli_flags[] = {
         "token ids with commas, ; between sequences: '1,403;1,407'; default: 1" },
     { "prompt", "TEXT", V_GENERATE, 0, "what the text begins with" },
     { "tokenizer", "FILE", V_GENERATE, 0,
-        "its tokens, in llama2.c's form; examples/tokenizer.py makes one of a tokenizer.json" },
+        "its tokens, in llama2.c's form; examples/tokenizer.py makes one of a tokenizer.json of "
+        "SentencePiece's kind. A text begins with token 1. Without it prompt and text are ids" },
     { "count", "N", V_GENERATE, 0,
         "tokens to go on for, at most; default: as far as the context goes" },
     { "stop", "ID", V_RUN | V_SIM | V_GENERATE, 0, "a token behind which a sequence ends" },

@@ -66,7 +66,10 @@ static int mlo_head_find_ids(mlo_head *h) {
     for (size_t i = 0; i < h->g->n_input; i++) {
         const char *name = h->g->input[i]->name;
         if (mlo_value_of(h->g, name)->tensor) continue;
-        if (h->ids) return mlo_head_unfit(h, name, "an input beside the ids");
+        if (h->ids)
+            return mlo_head_unfit(h, name,
+                "an input beside the ids (--hold makes a constant of one; where read knows of "
+                "--tokens, a mask is ones)");
         h->ids = name;
         h->words = mlo_rows_indexed(h->g, name, 0);
     }

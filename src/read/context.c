@@ -85,6 +85,22 @@ static int mlo_count_positions(mlo_cacheless *c) {
     return mlo_index(c->m, c->g);
 }
 
+/* A mask of whole numbers, ones for tokens and zeros for padding: a sequence that has a slot of its own has none. Where
+ * nothing but ids can come (--tokens), or no mask is kept with keys (--kv dram), it is ones. */
+static int mlo_count_all(mlo_cacheless *c) {
+    if (!mlo_opt(c->m, "tokens") && !mlo_eq(mlo_opt(c->m, "kv"), "dram")) return 0;
+    for (size_t i = c->g->n_input; i--;) {
+        const char *name = c->g->input[i]->name;
+        mlo_form f = mlo_form_of(mlo_value_of(c->g, name));
+        if (!strstr(name, "mask") || (f.dtype != MLO_INT64 && f.dtype != MLO_INT32) || f.rank != 2
+            || f.dims[0] != 1 || f.dims[1] != c->tokens)
+            continue;
+        mlo_warn(c->m, "'%s' is ones: a sequence in a slot of its own has no padding", name);
+        MLO_TRY(mlo_fix_input(c, name, &f, 1, 0));
+    }
+    return mlo_index(c->m, c->g);
+}
+
 /* ---- all of it ------------------------------------------------------------ */
 
 /* What the model was read for; 0: no context. */
@@ -149,7 +165,8 @@ static int mlo_context_of_tokens(mlo_cacheless *c) {
     mlo_bind_tokens(c, 1, 1);
     MLO_TRY(mlo_index(c->m, c->g));
     MLO_TRY(mlo_check_tokens(c));
-    return mlo_count_positions(c);
+    MLO_TRY(mlo_count_positions(c));
+    return mlo_count_all(c);
 }
 
 static int mlo_context(mlo *m, mlo_instants *one) {
