@@ -279,7 +279,8 @@ def bandwidth_rows(case, pasts, m, d, stall):
     spent = cpu(lambda: runs.append(simulate(d, "--simulator", "verilator", "--jobs", ",".join("%d:%d+%d" % job for job in jobs), "--axi-latency", 64, "--stall", stall)))
     r = runs[0]
     if not r["pass"]: raise SystemExit("bandwidth: Verilator does not give the words of mlo run")
-    weights = m["iterations"] * (m["iteration_bytes"] * 8 // width + sum(k["tile_beats"] for k in m["kernels"] if k["memory"] == "block"))
+    kept = sum(d["beats"] for d in m["descriptors"] if d["banks"] == 1)          # rotary tables, which are read once
+    weights = m["iterations"] * (m["iteration_bytes"] * 8 // width - kept + sum(k["tile_beats"] for k in m["kernels"] if k["memory"] == "block"))
     for past in pasts:
         begin = jobs.index((g - 1, past + 1, 1)) - 1     # the last one of the first step
         step = (r["frame_done"][begin + g * (STEPS - 1)] - r["frame_done"][begin]) / (STEPS - 1)

@@ -139,7 +139,7 @@ def check_story():
     t.case("without a prompt, a story from its beginning", "" if alone == [{"tokens": said["greedy"][:17]}] else str(alone))
     t.case("the ids of the floats' story", "" if r.sequences and r.sequences[0]["tokens"] == said["greedy"][:17] else str(r.sequences))
     shown = json.loads(t.good("show", os.path.join(path, "host/core.onnx"), "--json", "--position", "40"))
-    t.case("show says how fast a token is", "" if shown["step"]["position"] == 40 and shown["step"]["cycles"] >= shown["step"]["first"] > 18000 else str(shown.get("step")))
+    t.case("show says how fast a token is", "" if shown["step"]["position"] == 40 and shown["step"]["cycles"] >= shown["step"]["first"] > 16000 else str(shown.get("step")))
 
 
 def cached(path):
@@ -197,7 +197,8 @@ def check_dram():
     for channel in "rb":
         p = subprocess.run([hardware.program(path), "+kv_fault_%s=3" % channel], cwd=path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         t.case("a wrong answer at %s is said" % channel.upper(), "" if p.returncode and "MLO FAIL bus error" in p.stdout else p.stdout[-300:] or "it says nothing")
-    p = t.call("compile", model(MODELS[2]), "--context", "16", "--kv", "dram", "-o", t.at("no"))
+    t.good("lower", model(MODELS[2]), "--context", "16", "-o", t.at("no.json"))        # it did not know
+    p = t.call("compile", t.at("no.json"), "--kv", "dram", "-o", t.at("no"))
     t.case("keys' mask bits are not kept in memory", "" if p.returncode == 4 and b"--kv dram: a mask" in p.stderr else p.stderr.decode()[-300:] or "it says nothing")
 
 
