@@ -1487,6 +1487,21 @@ class SteadyNorm(FastNorm):
         return self.node("Add", self.node("Mul", self.node("Div", d, self.node("Sqrt", self.node("Add", power, self.number(1e-5)))), gain), bias)
 
 
+class DoubleNorm(FastNorm):
+    """TorchScript's of a model in 16 bits before opset 17: from the deviation to the quotient in double, then gain and bias, or neither."""
+    bare = False
+    def layernorm(self, x, name):
+        gain, bias = self.gains(name)
+        d = self.node("Cast", self.node("Sub", x, self.mean(x)), to=TensorProto.DOUBLE)
+        power = self.node("Add", self.mean(self.node("Mul", d, d)), self.init(name + ".epsilon", np.float64(1e-5)))
+        y = self.node("Cast", self.node("Div", d, self.node("Sqrt", power)), to=TensorProto.FLOAT)
+        return y if self.bare else self.node("Add", self.node("Mul", y, gain), bias)
+
+
+class BareDoubleNorm(DoubleNorm):
+    bare = True
+
+
 class UnsteadyNorm(SteadyNorm):
     """Deviations of 0 where the largest is 0: another function."""
     least = "ReduceSum"
@@ -1802,7 +1817,7 @@ SPELLINGS = {
     "keys of two values": TwoKeys, "keys of two projections": TwoWhole,
     "norm by mean squares": FastNorm, "norm by mean squares, Pow": FastNormPow, "norm affine": Affine, "norm affine, less": AffineLess, "norm affine, plain": AffinePlain,
     "renormalized": Renormalized, "renormalized by numbers": RenormalizedPlain, "renormalized keys": RenormalizedKeys, "keys first": KeysFirst, "keys first, causal": KeysFirstCausal,
-    "norm by sums": SumNorm, "norm by sums, divided first": SumNormOutside, "rms by its slope": SlopeNorm, "norm of steady tokens": SteadyNorm, "softmax by hand": ByHand, "softmax by hand, less the least": ByHandLeast,
+    "norm by sums": SumNorm, "norm by sums, divided first": SumNormOutside, "rms by its slope": SlopeNorm, "norm of steady tokens": SteadyNorm, "norm in doubles": DoubleNorm, "norm in doubles, bare": BareDoubleNorm, "softmax by hand": ByHand, "softmax by hand, less the least": ByHandLeast,
     "gemm of none": GemmOfNone, "neutral": Neutral, "einsum with dots": Dotted, "biases spread": Spread, "biases of heads": HeadBias, "selected": Selected, "selected, folded": SelectedFolded, "filled with an array": FilledFar, "padding in pairs": Paired, "padding in pairs, twice": PairedTwice, "padding in pairs, causal": PairedCausal, "padding of queries, causal, bytes": PairedBytes,
     "a loop": Looped, "a loop, stacks outside": LoopedOutside,
     "an axis behind the keys": OneBehind, "convolved lines": ConvolvedLines,

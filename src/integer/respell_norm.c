@@ -384,6 +384,7 @@ static int mlo_norm_affine(mlo_found_norm *f, const char *out) {
 static int mlo_norm_find(mlo_found_norm *f, const char *out) {
     const char *rest = mlo_norm_strip(f, out, "Add", &f->beta, 0);
     for (int i = 0; i < 4; i++) {
+        rest = mlo_norm_uncast(f, rest);
         mlo_found_norm tried = *f;
         if (mlo_norm_quotient(&tried, rest)) {
             *f = tried;
@@ -409,9 +410,11 @@ static mlo_found_norm mlo_norm_unfound(const mlo_inside *in, const char *out) {
 static void mlo_respell_norm(mlo_respeller *r, mlo_expansion *x) {
     const char *out = x->n->output[0];
     mlo_found_norm f = mlo_norm_unfound(&r->in, out);
-    static const char *const ends[] = { "Add", "Mul", "Div", NULL };
+    static const char *const ends[] = { "Add", "Mul", "Div", "Cast", NULL };
     if (!mlo_is_carried(&r->in, out) || f.channels < 1 || !mlo_is_one_of(x->n, ends)) return;
     if (!mlo_norm_affine(&f, out) && !mlo_norm_find(&f, out)) return;
+    /* one in double of what is not ends at the cast back */
+    if (mlo_body_form(&r->in, f.x).dtype != f.form.dtype) return;
     for (int i = 0; i < f.n_taken; i++)
         if (mlo_map_put(r->in.m, &r->inner, f.taken[i], x->n)) return;
     const char *gamma = mlo_x_gamma(x, &f);
