@@ -117,12 +117,12 @@ static int mlo_writer_logits(mlo_writer *w) {
     for (; w->out < g->n_output; w->out++) {
         const mlo_form f = mlo_form_of(mlo_value_of(g, g->output[w->out]->name));
         w->words = f.rank == 3 ? f.dims[2] : 0;
-        if (f.dtype == MLO_FLOAT && f.rank == 3 && f.dims[0] == 1 && f.dims[1] == w->tokens
+        if (mlo_dtype_is_float(f.dtype) && f.rank == 3 && f.dims[0] == 1 && f.dims[1] == w->tokens
             && w->words > 0 && (!rows || rows == w->words))
             return 0;
     }
     return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, g->n_output ? g->output[0]->name : NULL,
-        "no output is logits, float [1, %lld, words] of as many words as ids may be; export the "
+        "no output is logits, floats [1, %lld, words] of as many words as ids may be; export the "
         "model "
         "with its head",
         (long long)w->tokens);
@@ -214,13 +214,16 @@ static int mlo_writer_part(mlo_writer *w, size_t k, mlo_array **out[MLO_PARTS_MO
 }
 
 /* What follows each token, by its row of logits. */
-static void mlo_writer_reads(mlo_writer *w, const mlo_array *logits) {
-    for (int64_t i = 0; i < w->tokens; i++) {
-        const float *row = (const float *)logits->data + i * w->words;
+static int mlo_writer_reads(mlo_writer *w, const mlo_array *logits) {
+    const mlo_array *wide = mlo_as(w->m, logits, MLO_FLOAT); /* of 16 bits, say */
+    for (int64_t i = 0; wide && i < w->tokens; i++) {
+        const float *row = (const float *)wide->data + i * w->words;
         w->said[i] = 0;
         for (int64_t k = 1; k < w->words; k++)
             if (row[k] > row[w->said[i]]) w->said[i] = k;
     }
+    mlo_as_free(w->m, wide, logits);
+    return mlo_failed(w->m);
 }
 
 /* Runs the model: what follows each token. */
