@@ -89,6 +89,7 @@
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/unbatch.c"           /* a batch that an export has fixed becomes one sequence */
 #include "read/leading.c"           /* constants that differ in dimensions of 1 in front alone */
+#include "read/lastrow.c"           /* logits of the last token alone become those of every token */
 #include "read/reach.c"             /* how many tokens a model has counted positions for */
 #include "read/unturned.c"          /* layers without rotary embedding among those that have it */
 #include "read/read.c"              /* from bytes to a model to work on */

@@ -609,6 +609,41 @@ def check_mixing():
     refused("no tokens at all", "SHAPE", ["tokens"], "read", t.model("vit-tiny"), "--context", N)
 
 
+def last_row(m, *nodes, behind=False, held=()):
+    """What the head reads, or what it gives, goes through nodes from `row` to `last`."""
+    head = next(n for n in m.graph.node if "logits" in n.output)
+    if behind: row, last, head.output[0] = "rows", "logits", "rows"
+    else: row, last, head.input[0] = head.input[0], "last", "last"
+    rename = {"row": row, "last": last}
+    at = list(m.graph.node).index(head) + behind
+    for k, n in enumerate(nodes):
+        n.input[:], n.output[:] = ([rename.get(name, name) for name in names] for names in (n.input, n.output))
+        m.graph.node.insert(at + k, n)
+    m.graph.initializer.extend(onnx.numpy_helper.from_array(np.array(v), k) for k, v in dict(held).items())
+    next(o for o in m.graph.output if o.name == "logits").type.tensor_type.ClearField("shape")
+
+
+def check_last():
+    """Logits of the last token alone: with a cache that is each token in turn, so there is a row for each, those of the export that gives all. What mixes rows stays."""
+    node, ids = helper.make_node, np.random.default_rng(3).integers(0, 16, (1, N))
+    cut, ends = node("Slice", ["row", "k_from", "k_to", "k_axis"], ["last"]), {"k_from": [-1], "k_to": [2 ** 63 - 1], "k_axis": [1]}
+    one, number = node("Gather", ["row", "k_last"], ["last"], axis=1), {"k_last": -1}
+    counted = [node("Shape", ["row"], ["k_sizes"], start=1, end=2), node("Sub", ["k_sizes", "k_one"], ["k_at"]), node("Gather", ["row", "k_at"], ["last"], axis=1)]
+    for name in "llama-d18-eager-one", "gpt2-d18-eager-dims", "llama-ts17-eager-static":
+        path = form(name)
+        t.good("read", path, "--context", str(N), "--onnx", "-o", t.at("all.onnx"))
+        want = graphs.execute(t.at("all.onnx"), given(t.at("all.onnx"), ids)[0])[0]
+        for what, behind, nodes, held in (("in front of the head", False, [cut], ends), ("behind it", True, [cut], ends), ("by its number", False, [one], number), ("by its number, behind", True, [one], number), ("by a count", False, counted, {"k_one": [1]})):
+            edit = lambda m: last_row(m, *(onnx.NodeProto.FromString(n.SerializeToString()) for n in nodes), behind=behind, held=held)
+            p = t.call("read", perturbed(edit, name), "--context", str(N), "--onnx", "-o", t.at("last.onnx"), text=True)
+            got = None if p.returncode else graphs.execute(t.at("last.onnx"), given(t.at("last.onnx"), ids)[0])[0]
+            off = "" if p.returncode or got.size == want.size and far(got.reshape(want.shape), want) < 1e-5 else "shape %s" % (got.shape,)
+            t.case("%s: the last row %s" % (name, what), off or (p.stderr if p.returncode else "" if "'logits' is of the last token alone" in p.stderr else "it says nothing"))
+    for what, nodes, held in (("the first row", [node("Gather", ["row", "k_first"], ["last"], axis=1)], {"k_first": 0}), ("the last two rows", [cut], dict(ends, k_from=[-2])),
+                              ("the last row's largest", [node("Slice", ["row", "k_from", "k_to", "k_axis"], ["k_row"]), node("ReduceMax", ["k_row", "k_axis"], ["last"])], ends)):
+        refused("logits of %s" % what, "UNSUPPORTED", ["no output is logits"], "run", perturbed(lambda m: last_row(m, *nodes, held=held)), "--context", str(N), "--prompt", "1", "--generate", "1")
+
+
 # ---- text -------------------------------------------------------------------------------------------------------------------------------------
 
 def generated(path, prompt, count, *more):
@@ -684,6 +719,7 @@ def check_generate_forms():
     takes = {"ids": {}, "ids of 32 bits": {"ids": ("input_ids", i32, None)}, "a mask of ones and positions": {"more": beside, "outputs": [("logits", [*masked, node("Add", ["seen", "p3"], ["logits"])], f, [1, 40, 23])]},
              "ids behind nodes that keep them": {"before": [node("Cast", ["ids"], ["i"], to=i32), node("Reshape", ["i", "shape"], ["j"])]},
              "logits behind other outputs": {"outputs": [("row", [node("ReduceMax", ["logits"], ["row"], axes=[2], keepdims=0)], f, [1, 40]), logits("ids", "other", table="short", dims=(1, 40, 22)), logits("ids", "whole", i64, after=[node("Cast", ["raw"], ["whole"], to=i64)]), logits("ids")]}}
+    takes["rows of logits without a batch"] = {"outputs": [logits("ids", dims=(40, 23), after=[node("Squeeze", ["raw", "first"], ["logits"])])], "before": [node("Constant", [], ["first"], value_ints=[0]), node("Identity", ["ids"], ["again"])]}
     for kind in onnx.TensorProto.FLOAT16, onnx.TensorProto.DOUBLE: takes["logits of type %s" % onnx.TensorProto.DataType.Name(kind)] = {"outputs": [logits("ids", kind=kind, after=[node("Cast", ["raw"], ["logits"], to=kind)])]}
     for what, how in takes.items():
         path, table = bigrams(**how)
@@ -698,7 +734,7 @@ def check_generate_forms():
                 "a mask of an open length": (none, {"more": [("mask", i64, [1, "n"])], "outputs": [logits("ids"), ("kept", [node("Neg", ["mask"], ["kept"])], i64, [1, "n"])]}),
                 "logits of fewer words than ids": ("no output is logits", {"outputs": [logits("ids", table="short", dims=(1, 40, 22))]}),
                 "logits of fewer tokens": ("no output is logits", {"outputs": [logits("ids", dims=(1, 39, 23), after=[node("Slice", ["raw", "zero", "last", "one"], ["logits"])])], "before": [node("Constant", [], ["zero"], value_ints=[0]), node("Constant", [], ["last"], value_ints=[39]), node("Constant", [], ["one"], value_ints=[1])]}),
-                "one row of logits": ("no output is logits", {"outputs": [logits("ids", dims=(40, 23), after=[node("Squeeze", ["raw", "zero"], ["logits"])])], "before": [node("Constant", [], ["zero"], value_ints=[0])]})}
+                "one row of logits": ("no output is logits", {"outputs": [logits("ids", dims=(1, 23), after=[node("ReduceMax", ["raw"], ["logits"], axes=[1], keepdims=0)])]})}
     for what, (words, how) in refusals.items(): refused(what, "SHAPE" if words[0] in "[-" else "UNSUPPORTED", [words], "run", bigrams(**how)[0], "--prompt", "1", "--generate", "1")
 
 
@@ -786,4 +822,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_generate, check_generate_forms, check_prefill, check_integers, floor=345)
+    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_last, check_generate, check_generate_forms, check_prefill, check_integers, floor=345)

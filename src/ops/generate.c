@@ -110,16 +110,21 @@ static int mlo_writer_ids(mlo_writer *w) {
         mlo_dims_text(w->m, w->ids->rank, w->ids->dims));
 }
 
-/* Numbers for each token, as many as the ids' table has rows. */
+/* Numbers for each token, [1, N, V] or [N, V], as many as the ids' table has rows (0: it is not known); V, or 0. */
+static int64_t mlo_writer_words(const mlo_form *f, int64_t tokens, int64_t rows) {
+    if (!mlo_dtype_is_float(f->dtype) || f->rank < 2 || f->rank > 3 || !mlo_form_known(f)) return 0;
+    const int64_t words = f->dims[f->rank - 1];
+    const int row_each = f->dims[f->rank - 2] == tokens && (f->rank == 2 || f->dims[0] == 1);
+    return row_each && (!rows || rows == words) ? words : 0;
+}
+
+/* Which output has them. */
 static int mlo_writer_logits(mlo_writer *w) {
     const mlo_graph *g = w->part[w->n_part - 1]->model->graph;
     const int64_t rows = mlo_rows_indexed(w->m->model->graph, w->ids->name, 0);
     for (; w->out < g->n_output; w->out++) {
         const mlo_form f = mlo_form_of(mlo_value_of(g, g->output[w->out]->name));
-        w->words = f.rank == 3 ? f.dims[2] : 0;
-        if (mlo_dtype_is_float(f.dtype) && f.rank == 3 && f.dims[0] == 1 && f.dims[1] == w->tokens
-            && w->words > 0 && (!rows || rows == w->words))
-            return 0;
+        if ((w->words = mlo_writer_words(&f, w->tokens, rows)) > 0) return 0;
     }
     return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, g->n_output ? g->output[0]->name : NULL,
         "no output is logits, floats [1, %lld, words] of as many words as ids may be; export the "

@@ -498,8 +498,8 @@ static int mlo_read(mlo *m) {
     if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_cache_branch_held(m, g)
         || mlo_branches(m, &again) || mlo_settle_context(m))
         return mlo_failed(m);
-    if (mlo_context_settled(m) || mlo_selects(m) || mlo_unwrap(m) || mlo_unbatch(m)
-        || mlo_cut_leading(m) || mlo_turn_all(m, g))
+    if (mlo_context_settled(m) || mlo_last_rows(m) || mlo_selects(m) || mlo_unwrap(m)
+        || mlo_unbatch(m) || mlo_cut_leading(m) || mlo_turn_all(m, g))
         return mlo_failed(m);
     if (m->stale) MLO_TRY(mlo_index(m, g));
     return mlo_reaches(m);
