@@ -86,6 +86,7 @@
 #include "read/step.c"              /* a step that was exported for one new token */
 #include "read/ungrouped.c"         /* heads of one token that are rows of their group */
 #include "read/prompt.c"            /* such a step becomes the prompt of many */
+#include "read/places.c"            /* which inputs say where tokens are */
 #include "read/context.c"           /* a decoder with a cache becomes the prompt that fills it */
 #include "read/unbatch.c"           /* a batch that an export has fixed becomes one sequence */
 #include "read/leading.c"           /* constants that differ in dimensions of 1 in front alone */

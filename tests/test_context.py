@@ -609,6 +609,43 @@ def check_mixing():
     refused("no tokens at all", "SHAPE", ["tokens"], "read", t.model("vit-tiny"), "--context", N)
 
 
+def called(m, name, old="position_ids"):
+    """An input by another name."""
+    for n in m.graph.node: n.input[:] = [name if i == old else i for i in n.input]
+    next(i for i in m.graph.input if i.name == old).name = name
+
+
+def check_positions():
+    """Positions are known by what is made of them, or by their name where they pick rows that are added, as ids do. What else is whole numbers stays an input."""
+    node, I = helper.make_node, onnx.TensorProto.INT64
+    def left(edit, name):
+        p = t.call("read", perturbed(edit, name), "--context", str(N), "--onnx", "-o", t.at("placed.onnx"), text=True)
+        return p.stderr or "status %d" % p.returncode if p.returncode else {i.name for i in onnx.load(t.at("placed.onnx")).graph.input}
+    for name in ("gemma3-d18-eager-dims-mask", "llama-d18-eager-one", "llama-ts17-sdpa-mask", "mistral-ts17-eager-one-cropped", "qwen3-d18-sdpa-one", "qwen3-d23-eager-dims", "gpt2-d18-eager-dims", "gpt2-ts17-sdpa-mask"):
+        rows = name.startswith("gpt2")
+        rest = {"input_ids", "attention_mask"} if "mask" in name else {"input_ids"}
+        wrong = ["%s: %s" % (new, got) for new in ("input_pos", "pos", "at", "tokens") if (got := left(lambda m: called(m, new), name)) != (rest | {new} if rows and new in ("at", "tokens") else rest)]
+        t.case("%s: positions by another name" % name, "; ".join(wrong))
+    def beside(*nodes, **held):
+        """Whole numbers of which a factor of the ids' rows is made."""
+        def edit(m):
+            word = next(n for n in m.graph.node if n.op_type == "Gather" and n.input[1] == "input_ids")
+            at = list(m.graph.node).index(word) + 1
+            for n in m.graph.node:
+                for k, i in enumerate(n.input): n.input[k] = "k_rows" if i == word.output[0] else i
+            for k, n in enumerate([*nodes, node("Mul", [word.output[0], "k_factor"], ["k_rows"])]): m.graph.node.insert(at + k, n)
+            m.graph.input.append(helper.make_tensor_value_info("kinds", I, [1, "step"]))
+            m.graph.initializer.extend(onnx.numpy_helper.from_array(np.array(v), k) for k, v in held.items())
+        return edit
+    wide, table = [2], np.ones((40, 1), np.float32)
+    for what, edit in (("that scale rows", beside(node("Cast", ["kinds"], ["k_f"], to=onnx.TensorProto.FLOAT), node("Unsqueeze", ["k_f", "k_two"], ["k_factor"]), k_two=wide)),
+                       ("that are compared with a number", beside(node("Equal", ["kinds", "k_pad"], ["k_b"]), node("Cast", ["k_b"], ["k_f"], to=onnx.TensorProto.FLOAT), node("Unsqueeze", ["k_f", "k_two"], ["k_factor"]), k_two=wide, k_pad=0)),
+                       ("of a table that are normed", beside(node("Gather", ["k_table", "kinds"], ["k_g"]), node("Tanh", ["k_g"], ["k_factor"]), k_table=table)),
+                       ("that pick rows to add", beside(node("Gather", ["k_table", "kinds"], ["k_g"]), node("Add", ["k_g", "k_table"], ["k_factor"]), k_table=table[:1]))):
+        got = left(edit, "llama-d18-eager-one")
+        t.case("whole numbers %s" % what, "" if got == {"input_ids", "kinds"} else str(got))
+
+
 def last_row(m, *nodes, behind=False, held=()):
     """What the head reads, or what it gives, goes through nodes from `row` to `last`."""
     head = next(n for n in m.graph.node if "logits" in n.output)
@@ -822,4 +859,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_last, check_generate, check_generate_forms, check_prefill, check_integers, floor=345)
+    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_positions, check_last, check_generate, check_generate_forms, check_prefill, check_integers, floor=345)

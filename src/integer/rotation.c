@@ -51,7 +51,8 @@ static const mlo_turn_terms *mlo_terms_of(mlo_turner *w, const char *name);
 
 static const char mlo_turned_by_input[] =
     "is turned by angles that come from an input of the model, not from constants; bind its "
-    "dimensions, or export without position_ids";
+    "dimensions, hold it (--hold FILE.npz with an array of its name), or export without "
+    "position_ids";
 
 static int mlo_no_rotation(mlo_turner *w, const char *why) {
     if (!w->why) w->why = why;

@@ -75,7 +75,7 @@ static int64_t mlo_rows_indexed(const mlo_graph *g, const char *name, int depth)
 
 /* Ones, or a count from 0, for an input beside the ids. */
 static int mlo_writer_fill(mlo_writer *w, mlo_array *a, const mlo_form *f) {
-    const int counts = strstr(a->name, "position") != NULL;
+    const int counts = mlo_called_position(a->name);
     const int64_t n = mlo_form_known(f) ? mlo_form_count(f) : 0;
     const int whole = f->dtype != MLO_FLOAT && mlo_dtype_size(f->dtype);
     if (!whole || n != w->tokens || !(counts || strstr(a->name, "mask")))
@@ -93,10 +93,12 @@ static int mlo_writer_fill(mlo_writer *w, mlo_array *a, const mlo_form *f) {
 static int mlo_writer_ids(mlo_writer *w) {
     for (size_t i = 0; i < w->n_in; i++) {
         mlo_array *a = &w->in[i];
-        if (strstr(a->name, "mask") || strstr(a->name, "position")) continue;
+        if (strstr(a->name, "mask") || mlo_called_position(a->name)) continue;
         if ((a->dtype != MLO_INT64 && a->dtype != MLO_INT32) || a->rank != 2 || w->ids)
             return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, a->name,
-                w->ids ? "a second input that is neither a mask nor positions, beside '%s'"
+                w->ids ? "a second input that is neither a mask nor positions, beside '%s'; "
+                         "--context N "
+                         "takes past keys and values out, --hold FILE.npz what is a constant"
                        : "this input is no list of token ids, as generating text needs%s",
                 w->ids ? w->ids->name : "");
         w->ids = a;

@@ -72,13 +72,28 @@ static int mlo_check_tokens(mlo_cacheless *c) {
         (long long)c->tokens);
 }
 
-/* Inputs called positions (position_ids, cache_position) count tokens from 0: constants. */
+/* Does an input bring tokens, besides that one? (Else what looks like positions is ids under a mask.) */
+static int mlo_tokens_beside(const mlo_cacheless *c, const char *name) {
+    for (size_t i = 0; i < c->g->n_input; i++) {
+        const char *other = c->g->input[i]->name;
+        const mlo_form f = mlo_form_of(mlo_value_of(c->g, other));
+        if (other != name && mlo_tokens_fed(&f, c->tokens) == c->tokens && !strstr(other, "mask")
+            && !mlo_called_position(other) && !mlo_counts_tokens(c->g, other))
+            return 1;
+    }
+    return 0;
+}
+
+/* Inputs of positions (places.c) count tokens from 0: constants. */
 static int mlo_count_positions(mlo_cacheless *c) {
     for (size_t i = c->g->n_input; i--;) {
         const char *name = c->g->input[i]->name;
         mlo_form f = mlo_form_of(mlo_value_of(c->g, name));
-        if (!strstr(name, "position") || mlo_dtype_is_float(f.dtype) || f.rank < 1
-            || !mlo_form_known(&f) || f.dims[f.rank - 1] != c->tokens)
+        if (mlo_dtype_is_float(f.dtype) || f.dtype == MLO_BOOL || f.rank < 1 || !mlo_form_known(&f)
+            || f.dims[f.rank - 1] != c->tokens)
+            continue;
+        if (!mlo_called_position(name)
+            && !(mlo_counts_tokens(c->g, name) && mlo_tokens_beside(c, name)))
             continue;
         MLO_TRY(mlo_fix_input(c, name, &f, 0, 1));
     }
