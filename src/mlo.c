@@ -128,11 +128,11 @@
 #include "kernels/edge.c"           /* floats to integers and back, at the ends of the loop */
 #include "kernels/table.c"          /* the table */
 #include "ops/run.c"                /* evaluating the model as it stands: operators and kernels */
-#include "ops/generate.c"           /* a decoder goes on with a text */
 
 /* integer: floats to integers; quantize */
 #include "integer/scan.c"           /* a loop as stages see it; its parameters, one iteration at a time */
 #include "integer/given.c"          /* what a quantized source model fixes */
+#include "ops/generate.c"           /* a decoder goes on with a text */
 #include "integer/unrounded.c"      /* the same without its roundings of values */
 #include "integer/widen.c"          /* 16-bit floats to 32 */
 #include "integer/layout.c"         /* the inside of a loop; which element of a value is which of another */

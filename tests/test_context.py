@@ -775,6 +775,30 @@ def check_generate_forms():
     for what, (words, how) in refusals.items(): refused(what, "SHAPE" if words[0] in "[-" else "UNSUPPORTED", [words], "run", bigrams(**how)[0], "--prompt", "1", "--generate", "1")
 
 
+def check_dynamic():
+    """Weights of 8 bits and roundings by the range of all tokens (quantize_dynamic): the text is that of the weights in floats, whatever stands behind it. Where such a
+    rounding is of something else the refusal names it."""
+    from onnxruntime.quantization import quantize_dynamic, QuantType
+    node, array = helper.make_node, onnx.numpy_helper.to_array
+    for name in "llama-d18-eager-one", "llama-ts17-sdpa-mask":
+        quantize_dynamic(form(name), t.at("dynamic.onnx"), weight_type=QuantType.QInt8)
+        held = {i.name: array(i) for i in onnx.load(t.at("dynamic.onnx")).graph.initializer}
+        def rounded(m):
+            for i in m.graph.initializer:
+                q = held.get(i.name + "_quantized")
+                if q is not None: i.CopyFrom(onnx.numpy_helper.from_array(((q.astype(np.float32) - held[i.name + "_zero_point"]) * held[i.name + "_scale"]).astype(np.float32), i.name))
+        want = generated(perturbed(rounded, name), "1,2,3", N - 3, "--context", str(N))
+        p = t.call("run", t.at("dynamic.onnx"), "--context", str(N), "--prompt", "1,2,3", "--generate", str(N - 3), text=True)
+        got = [s["tokens"] for s in json.loads(p.stdout)["sequences"]] if not p.returncode else p.stderr
+        t.case("%s, quantized dynamically" % name, "%s, not %s" % (got, want) if got != want else "" if "DynamicQuantizeLinear" in p.stderr else "it says nothing")
+    # one row is large: what was said before it is rounded to 0 when it comes
+    table = np.zeros((23, 23), np.float32)
+    for k in range(22): table[k, k + 1] = 1e-3
+    table[5] = 1e3
+    made = [node("Constant", [], ["rows"], value=onnx.numpy_helper.from_array(table)), node("Gather", ["rows", "ids"], ["raw"]), node("DynamicQuantizeLinear", ["raw"], ["q", "by", "zero"]), node("DequantizeLinear", ["q", "by", "zero"], ["logits"])]
+    refused("logits that are rounded by their range", "UNSUPPORTED", ["changes with later tokens", "DynamicQuantizeLinear"], "run", bigrams(outputs=[("logits", made, onnx.TensorProto.FLOAT, [1, 40, 23])])[0], "--prompt", "1", "--generate", "9")
+
+
 def parts(path, context):
     """How many tokens are said as in floats; where the texts part, how far apart the two floats' logits are that change places, and how far the integers' are from them (rms)."""
     text, ours, steps = greedy(), generated(path, "1", 63)[0], Steps(t.model(STEP))
@@ -859,4 +883,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_positions, check_last, check_generate, check_generate_forms, check_prefill, check_integers, floor=345)
+    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_positions, check_last, check_generate, check_generate_forms, check_dynamic, check_prefill, check_integers, floor=345)

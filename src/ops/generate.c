@@ -5,9 +5,9 @@
  * out: the prompt's ids and those that follow it; of the likeliest the lowest.
  *
  * The model is run at its N tokens. Row i says what follows token i and depends on tokens 0..i alone, so what
- * stands behind the text is padding. It is a guess: what followed the last time that the two tokens before it
- * stood in the text. While guesses are what the text becomes, their rows are right as well, and one run says
- * several tokens.
+ * stands behind the text is padding (roundings by the range of all tokens are left out). It is a guess: what followed
+ * the last time that the two tokens before it stood in the text. While guesses are what the text becomes, their rows
+ * are right as well, and one run says several tokens.
  *
  * invariant: the text is that of one run a token. A row that says something else than it did, once its tokens
  *     stand, is none of a decoder: refused.
@@ -135,9 +135,41 @@ static int mlo_writer_logits(mlo_writer *w) {
         (long long)w->tokens);
 }
 
+/* ---- roundings that depend on all tokens ----------------------------------- */
+
+static int mlo_writer_counts_dynamic(mlo *m, void *node, void *user) {
+    (void)m;
+    *(size_t *)user += (size_t)mlo_is((const mlo_node *)node, "DynamicQuantizeLinear");
+    return 0;
+}
+
+/* How many roundings by the range of all that is in a value a part has. */
+static size_t mlo_writer_dynamic(mlo *part) {
+    size_t n = 0;
+    mlo_each_message(
+        part, MLO_M_GRAPH, part->model->graph, MLO_M_NODE, mlo_writer_counts_dynamic, &n);
+    return n;
+}
+
+/* Those see what stands behind the text, which a cache does not: products with weights are taken without them, as
+ * quantize takes them. */
+static int mlo_writer_static(mlo_writer *w) {
+    for (size_t i = 0; i < w->n_part; i++) {
+        mlo *part = w->part[i];
+        if (!mlo_writer_dynamic(part)) continue;
+        if (mlo_given_standard(part))
+            return part == w->m
+                ? mlo_failed(part)
+                : mlo_fail_at(w->m, part->error.code, NULL, "%s", part->error.message);
+        mlo_inform(w->m,
+            "roundings by the range of all tokens (DynamicQuantizeLinear) are left out, as compile "
+            "does: weights keep their integers");
+    }
+    return mlo_failed(w->m);
+}
+
 static int mlo_writer_of(mlo *m, mlo_writer *w) {
     const mlo_graph *g = m->model->graph;
-    w->m = m;
     w->in = MLO_NEW_N(m, mlo_array, g->n_input + 1);
     for (size_t i = 0; w->in && i < g->n_input; i++) {
         const mlo_value *v = mlo_value_of(g, g->input[i]->name);
@@ -248,15 +280,22 @@ static int mlo_writer_run(mlo_writer *w) {
     return mlo_failed(w->m);
 }
 
+/* A row that has been said says something else: why. */
+static int mlo_writer_refuses(const mlo_writer *w, int64_t token) {
+    mlo *last = w->part[w->n_part - 1];
+    size_t dynamic = 0;
+    for (size_t i = 0; i < w->n_part; i++) dynamic += mlo_writer_dynamic(w->part[i]);
+    return mlo_fail_at(w->m, MLO_E_UNSUPPORTED, last->model->graph->output[w->out]->name,
+        "what follows token %lld changes with later tokens: %s", (long long)token,
+        dynamic ? "the model rounds by the range of all tokens (DynamicQuantizeLinear), and not in "
+                  "products with weights alone; give the float model"
+                : "the model is no decoder (causal)");
+}
+
 /* Rows of the text that has been said say it still. */
 static int mlo_writer_check(const mlo_writer *w, int64_t prompt) {
     for (int64_t i = prompt; i < w->n; i++)
-        if (w->said[i - 1] != w->text[i])
-            return mlo_fail_at(w->m, MLO_E_UNSUPPORTED,
-                w->part[w->n_part - 1]->model->graph->output[w->out]->name,
-                "what follows token %lld changes with later tokens: the model is no decoder "
-                "(causal)",
-                (long long)i - 1);
+        if (w->said[i - 1] != w->text[i]) return mlo_writer_refuses(w, i - 1);
     return 0;
 }
 
@@ -276,6 +315,7 @@ int mlo_generate(mlo *m, mlo *const *behind, size_t n_behind, const int64_t *pro
     if (m->error.code) return mlo_failed(m);
     if (!m->model) return mlo_fail_at(m, MLO_E_USAGE, NULL, "load a model first");
     m->stage = "run";
+    w.m = m;
     if (n_behind >= MLO_PARTS_MOST)
         return mlo_fail_at(m, MLO_E_USAGE, NULL, "%zu parts; a model has %d at most", n_behind + 1,
             MLO_PARTS_MOST);
@@ -285,7 +325,8 @@ int mlo_generate(mlo *m, mlo *const *behind, size_t n_behind, const int64_t *pro
             return mlo_fail_at(m, MLO_E_USAGE, NULL, "part %zu is no model that was loaded", i);
         w.part[w.n_part++] = part;
     }
-    if (mlo_writer_of(m, &w) || mlo_writer_begin(&w, prompt, n, count)) return mlo_failed(m);
+    if (mlo_writer_static(&w) || mlo_writer_of(m, &w) || mlo_writer_begin(&w, prompt, n, count))
+        return mlo_failed(m);
     int64_t end = (int64_t)(n + count);
     while (w.n < end) {
         if (mlo_writer_run(&w) || mlo_writer_check(&w, (int64_t)n)) return mlo_failed(m);
