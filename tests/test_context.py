@@ -646,6 +646,24 @@ def check_positions():
         t.case("whole numbers %s" % what, "" if got == {"input_ids", "kinds"} else str(got))
 
 
+def check_rows():
+    """A rotary embedding's table has as many rows as there may be tokens: what compile assumes fits, and what does not fit is refused by the table's rows."""
+    m = caches.model("attention")
+    angle = np.arange(32)[:, None] / 10.0 ** np.arange(caches.WIDTH // 2)[None]
+    m.graph.initializer.extend(onnx.numpy_helper.from_array(f(angle).astype(np.float32), k) for k, f in (("cos", np.cos), ("sin", np.sin)))
+    m.graph.input.append(helper.make_tensor_value_info("position_ids", onnx.TensorProto.INT64, [1, "step"]))
+    for n in [n for n in m.graph.node if n.op_type == "Attention"]:
+        for k, heads in (0, caches.HEADS), (1, caches.KEYS):
+            turned = "%s_%d_turned" % (n.output[0], k)
+            m.graph.node.insert(list(m.graph.node).index(n), helper.make_node("RotaryEmbedding", [n.input[k], "cos", "sin", "position_ids"], [turned], name=turned, num_heads=heads))
+            n.input[k] = turned
+    path = t.write("turned.onnx", m.SerializeToString())
+    refused("more tokens than angles", "SHAPE", ["reach 32", "the table has 32", "--context"], "read", path, "--context", "33")
+    t.good("read", path, "--context", "32", "--onnx", "-o", t.at("turned.read.onnx"))
+    p = t.call("compile", path, "-o", t.at("turned"), text=True)
+    t.case("compile assumes as many as there are", "" if not p.returncode and "keeps 32 tokens" in p.stderr else p.stderr or "it says nothing")
+
+
 def last_row(m, *nodes, behind=False, held=()):
     """What the head reads, or what it gives, goes through nodes from `row` to `last`."""
     head = next(n for n in m.graph.node if "logits" in n.output)
@@ -883,4 +901,4 @@ def check_integers():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_positions, check_last, check_generate, check_generate_forms, check_dynamic, check_prefill, check_integers, floor=345)
+    t.main(check_steps, check_merged, check_stages, check_buffers, check_near, check_caches, check_changed, check_options, check_mixing, check_positions, check_rows, check_last, check_generate, check_generate_forms, check_dynamic, check_prefill, check_integers, floor=375)

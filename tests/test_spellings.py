@@ -2423,4 +2423,4 @@ def check_whole_refusals():
 
 
 if __name__ == "__main__":
-    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_rows, check_lists, check_whole_refusals, floor=312)
+    t.main(check_spellings, check_one_kernel_list, check_named_domain, check_drawn_inputs, check_near_misses, check_loops, check_rows, check_lists, check_whole_refusals, floor=314)

@@ -1,6 +1,7 @@
 /* reach: how many tokens a model has positions for, where it counts them.
  *
- * in:  an indexed model, constants folded, whose open sizes were guessed (the option "open").
+ * in:  an indexed model, constants folded, whose open sizes were guessed (the option "open"), or that is read for a
+ *      context.
  * out: nothing; or MLO_E_SHAPE, so that who guesses tries fewer tokens.
  *
  * RoBERTa and its kin look positions up that they count from ids that are not padding: whether the table has rows for
@@ -55,26 +56,34 @@ static mlo_interval mlo_reach_of(mlo *m, const mlo_graph *g, const char *name, i
                                : mlo_reach_any;
 }
 
-/* Rows along the axis that a lookup indexes; 0: it is none. */
-static int64_t mlo_reach_rows(const mlo_graph *g, const mlo_node *n) {
-    if (!(mlo_is(n, "Gather") || mlo_is(n, "GatherElements")) || n->n_input < 2) return 0;
-    const mlo_form f = mlo_form_of(mlo_value_of(g, n->input[0]));
-    const int64_t said = mlo_int(n, "axis", 0), axis = said < 0 ? said + f.rank : said;
+/* Rows along the axis that a lookup indexes, or of the angles that a rotary embedding picks; 0: it is none. *index:
+ * which of its inputs picks. */
+static int64_t mlo_reach_rows(const mlo_graph *g, const mlo_node *n, size_t *index) {
+    const int turns = mlo_is(n, "RotaryEmbedding") && mlo_has_input(n, 3);
+    *index = turns ? 3 : 1;
+    if (!(turns || mlo_is(n, "Gather") || mlo_is(n, "GatherElements")) || n->n_input < 2) return 0;
+    const mlo_form f = mlo_form_of(mlo_value_of(g, n->input[turns ? 1 : 0]));
+    const int64_t said = turns ? 0 : mlo_int(n, "axis", 0), axis = said < 0 ? said + f.rank : said;
     return mlo_form_known(&f) && axis >= 0 && axis < f.rank ? f.dims[axis] : 0;
 }
 
+/* What was guessed has to fit; of what was said, what is no question of the mask. */
 static int mlo_reaches(mlo *m) {
     const mlo_graph *g = m->model->graph;
-    if (!mlo_opt(m, "open")) return 0;
-    for (size_t i = 0; i < g->n_node && !m->error.code; i++) {
+    const int64_t context = mlo_context_said(m);
+    const int guessed = mlo_opt(m, "open") != NULL;
+    for (size_t i = 0; (context || guessed) && i < g->n_node && !m->error.code; i++) {
         const mlo_node *n = g->node[i];
-        const int64_t rows = mlo_reach_rows(g, n);
-        const mlo_interval at = rows > 0 ? mlo_reach_of(m, g, n->input[1], 0) : mlo_reach_any;
-        if (rows > 0 && at.hi < INT64_MAX && at.hi >= rows)
-            return mlo_fail(m, MLO_E_SHAPE, n,
-                "positions that are counted reach %lld, and the table has %lld: give fewer tokens "
-                "with --dim NAME=N",
-                (long long)at.hi, (long long)rows);
+        size_t index;
+        const int64_t rows = mlo_reach_rows(g, n, &index);
+        const mlo_value *v = rows > 0 ? mlo_value_of(g, n->input[index]) : NULL;
+        const mlo_interval at = v && (guessed || v->tensor) ? mlo_reach_of(m, g, v->name, 0)
+                                                            : mlo_reach_any;
+        if (at.hi == INT64_MAX || at.hi < rows) continue;
+        return mlo_fail(m, MLO_E_SHAPE, n,
+            "positions that are counted reach %lld, and the table has %lld: give fewer tokens with "
+            "%s",
+            (long long)at.hi, (long long)rows, context ? "--context N" : "--dim NAME=N");
     }
     return mlo_failed(m);
 }
