@@ -165,7 +165,8 @@ int mlo_run(mlo *m, const mlo_array *inputs, size_t n, const mlo_array **outputs
 /* A decoder, [1, N] ids to [1, N, V] logits, goes on with a text: up to `count` tokens, the likeliest one by one (of equals the lowest), until `stop`
    (-1: none), which is the last. Masks are ones, positions count from 0. behind: further parts of the model, in their order (host/core.onnx and
    host/post.onnx behind host/pre.onnx), each of which takes by name what those before it made. says (or NULL) hears of each token as it is known.
-   *tokens: the prompt's and those, the handle's. */
+   *tokens: the prompt's and those, the handle's. Of a model with DynamicQuantizeLinear, whose roundings see what stands behind the text, products with
+   weights are taken without them, then and from then on. */
 typedef void (*mlo_says)(void *user, int64_t token);
 int mlo_generate(mlo *m, mlo *const *behind, size_t n_behind, const int64_t *prompt, size_t n, size_t count, int64_t stop,
                  mlo_says says, void *user, const int64_t **tokens, size_t *n_tokens);

@@ -21,7 +21,7 @@ static int mlo_last_picked(const mlo_cacheless *c, const mlo_node *n) {
     if (!mlo_dtype_is_float(x.dtype) || x.rank < 2 || !mlo_form_known(&x)) return -1;
     if (mlo_is(n, "Slice")) {
         if (mlo_keeps_last(c, n, x.rank, c->tokens, &axis) != 1) return -1;
-    } else if (mlo_is(n, "Gather") && mlo_whole_number(c, n->input[1], &at)) {
+    } else if (mlo_is(n, "Gather") && n->n_input == 2 && mlo_whole_number(c, n->input[1], &at)) {
         axis = mlo_int(n, "axis", 0);
         if (at != -1 && at != c->tokens - 1) return -1;
     }
