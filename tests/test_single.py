@@ -6,6 +6,7 @@
 
     steps      every export in models/single/ (models/context.py made them), rolled into one loop: the rows that its own steps give, token by token; where the past has a fixed length a mask
                hides what is not there, or the last row alone is asked, behind pasts that another export made
+    kept       all keys in one tensor and all values in another; opset 24's TensorScatter: the rows that their own steps give
     changed    the trained Llama's step at one token, with one thing added that its place decides (a window, a bias by distance, a scale by position, sines): the rows its own steps give
     drawn      exports with something drawn put behind a value drawn (the date is the seed): the rows that the changed steps give, or a refusal
     refused    what would be another function of several tokens, or is not known to be one: by node or input, with a remedy
@@ -20,6 +21,7 @@ import random
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+import caches
 import graphs
 import harness as t
 
@@ -125,6 +127,56 @@ def check_steps():
     changed[0, 9] = (changed[0, 9] + 1) % 40
     other = session.run(None, {"input_ids": changed, "attention_mask": np.ones_like(ids)})[0]
     t.case("a token changes no row before it, and its own", "" if np.array_equal(other[:, :9], every[:, :9]) and not np.array_equal(other[:, 9], every[:, 9]) else "it does")
+
+
+# ---- how keys and values are kept ----------------------------------------------------------------------------------------------------------
+
+def stacked(name):
+    """The export with all keys in one tensor, and all values in another."""
+    m = onnx.load(named(name))
+    g, whole = m.graph, numpy_helper.from_array(np.array([0]), "front")
+    g.initializer.append(whole)
+    for kind in "key", "value":
+        past, present = ([v for v in ends if v.name.endswith("." + kind)] for ends in (g.input, g.output))
+        shape = [len(past), *(d.dim_value for d in past[0].type.tensor_type.shape.dim)]
+        for i, (before, after) in enumerate(zip(past, present)):
+            g.initializer.append(numpy_helper.from_array(np.array(i), "%s_%d" % (kind, i)))
+            g.node.insert(0, helper.make_node("Gather", ["past_%ss" % kind, "%s_%d" % (kind, i)], [before.name], axis=0))
+            g.node.append(helper.make_node("Unsqueeze", [after.name, "front"], ["%s_out_%d" % (kind, i)]))
+            g.input.remove(before)
+            g.output.remove(after)
+        g.node.append(helper.make_node("Concat", ["%s_out_%d" % (kind, i) for i in range(len(past))], ["present_%ss" % kind], axis=0))
+        g.input.append(helper.make_tensor_value_info("past_%ss" % kind, TensorProto.FLOAT, shape))
+        g.output.append(helper.make_tensor_value_info("present_%ss" % kind, TensorProto.FLOAT, shape))
+    return m
+
+
+def scattered():
+    """Opset 24's TensorScatter into buffers that are outputs as they are, and a mask of what is full."""
+    g, info, heads, keys, width = caches.Graph(), helper.make_tensor_value_info, caches.HEADS, caches.KEYS, caches.WIDTH
+    inputs, outputs = [info("input_ids", TensorProto.INT64, [1, 1]), info("position", TensorProto.INT64, [1])], [info("logits", TensorProto.FLOAT, [1, 1, 40])]
+    keep = g.node("Reshape", g.node("LessOrEqual", g.init(np.arange(N)), "position"), g.init(np.array([1, 1, 1, N])))
+    x = g.node("Gather", g.weight(40, heads * width, gain=5.0), "input_ids")
+    for i in range(3):
+        h = g.node("LayerNormalization", x, g.vector(heads * width, 1), g.vector(heads * width, 0))
+        q, *new = (g.heads(g.node("MatMul", h, g.weight(heads * width, n * width)), n) for n in (heads, keys, keys))
+        for kind, value in zip(("key", "value"), new):
+            inputs.append(info("past.%d.%s" % (i, kind), TensorProto.FLOAT, [1, keys, N, width]))
+            outputs.append(info("present.%d.%s" % (i, kind), TensorProto.FLOAT, [1, keys, N, width]))
+            g.nodes.append(helper.make_node("TensorScatter", [inputs[-1].name, value, "position"], [outputs[-1].name], name=outputs[-1].name, axis=-2))
+        y = g.node("Transpose", g.node("Attention", q, outputs[-2].name, outputs[-1].name, keep), perm=[0, 2, 1, 3])
+        x = g.node("Add", x, g.node("MatMul", g.node("Reshape", y, g.init(np.array([1, 1, heads * width]))), g.weight(heads * width, heads * width)))
+        x = g.node("Add", x, g.node("MatMul", g.node("Relu", g.node("MatMul", x, g.weight(heads * width, 24))), g.weight(24, heads * width)))
+    g.nodes.append(helper.make_node("MatMul", [x, g.weight(heads * width, 40)], ["logits"]))
+    return helper.make_model(helper.make_graph(g.nodes, "scattered", inputs, outputs, g.held), ir_version=11, opset_imports=[helper.make_opsetid("", 24)])
+
+
+def check_kept():
+    ids, read = np.random.default_rng(6).integers(0, 40, (1, N)), t.at("read.onnx")
+    for what, m in (("keys in one tensor, values in another", stacked("llama-d18-sdpa-single-static")), ("TensorScatter", scattered())):
+        want, _ = rows(m, ids)
+        p = t.call("read", t.write("kept.onnx", m.SerializeToString()), "--context", str(N), "--onnx", "-o", read)
+        t.case("%s: the rows of its steps" % what, p.stderr.decode()[-300:] if p.returncode else "" if far(evaluated(read, ids)[0], want) < 1e-5 else "%.3g" % far(evaluated(read, ids)[0], want))
 
 
 # ---- one thing changed ---------------------------------------------------------------------------------------------------------------------
@@ -458,4 +510,4 @@ def check_compiled():
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_changed, check_drawn, check_refused, check_context, check_compiled, floor=164)
+    t.main(check_steps, check_kept, check_changed, check_drawn, check_refused, check_context, check_compiled, floor=166)

@@ -85,6 +85,9 @@ static int mlo_joins_keep(mlo_prompt *p) {
         if (out) mlo_drop_output(&c, out);
         while ((out = mlo_given_out(p->m, p->g, j->node->output[0])) != NULL)
             mlo_drop_output(&c, out);
+        const mlo_form f = mlo_form_of(mlo_value_of(p->g, j->past));
+        if (mlo_is(j->node, "TensorScatter")) /* what its output was declared as went with that */
+            MLO_TRY(mlo_info_add(p->m, &p->g->info, &p->g->n_info, j->node->output[0], &f));
     }
     for (size_t i = p->g->n_input; i--;) { /* a stack of which sizes were read */
         const mlo_value *v = mlo_value_of(p->g, p->g->input[i]->name);

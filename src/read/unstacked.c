@@ -130,8 +130,10 @@ static int mlo_unstack(mlo_cacheless *c) {
         for (size_t k = 0; parts && k < s.n; k++)
             parts = mlo_pile_present(c, s.part[k].v) != NULL
                 && s.part[k].v->producer->n_output == 1;
-        if (parts) return mlo_pile_apart(&s, v->name);
         if (c->m->error.code) return mlo_failed(c->m);
+        if (!parts) continue;
+        MLO_TRY(mlo_pile_apart(&s, v->name));
+        i = (size_t)-1; /* inputs have moved; keys and values may be a stack each */
     }
     return mlo_failed(c->m);
 }
