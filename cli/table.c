@@ -259,7 +259,9 @@ static const cli_flag cli_flags[] = {
     { "prompt", "TEXT", V_GENERATE, 0, "what the text begins with" },
     { "tokenizer", "FILE", V_GENERATE, 0,
         "its tokens, in llama2.c's form; examples/tokenizer.py makes one of a tokenizer.json of "
-        "SentencePiece's kind. A text begins with token 1. Without it prompt and text are ids" },
+        "SentencePiece's kind (a text begins with token 1), examples/generate.py takes any. "
+        "Without "
+        "it prompt and text are ids" },
     { "count", "N", V_GENERATE, 0,
         "tokens to go on for, at most; default: as far as the context goes" },
     { "stop", "ID", V_RUN | V_SIM | V_GENERATE, 0, "a token behind which a sequence ends" },

@@ -75,8 +75,8 @@ static int cli_tokenizer_open(cli *c, const char *path, cli_tokenizer *t) {
     if (t->n < CLI_TOKEN_BYTES + 256)
         return cli_fail(c, MLO_E_FORMAT, path,
             "is no tokenizer in llama2.c's form (a length, then score, length and bytes of each "
-            "piece); "
-            "examples/tokenizer.py makes one of a tokenizer.json");
+            "piece); examples/tokenizer.py makes one of a tokenizer.json of SentencePiece's kind, "
+            "examples/generate.py takes any");
     t->piece = (cli_piece *)calloc((size_t)t->n, sizeof *t->piece);
     t->sorted = (cli_piece *)calloc((size_t)t->n, sizeof *t->sorted);
     if (!t->piece || !t->sorted) return cli_fail(c, MLO_E_MEMORY, NULL, "no memory");

@@ -10,7 +10,7 @@ import sys
 def pieces(tokenizer):
     """(score, bytes) of each id. A piece is joined the sooner, the earlier its merge stands in the list."""
     model = tokenizer["model"]
-    if model.get("type") != "BPE" or "<0x00>" not in model["vocab"]: sys.exit("it is no byte-pair encoding with byte pieces (<0x00> ..), as SentencePiece makes them")
+    if model.get("type") != "BPE" or "<0x00>" not in model["vocab"]: sys.exit("it is no byte-pair encoding with byte pieces (<0x00> ..), as SentencePiece makes them; examples/generate.py takes any")
     if model["vocab"]["<0x00>"] != 3: sys.exit("<0x00> is token %d; mlo generate expects 3" % model["vocab"]["<0x00>"])
     vocab = {**model["vocab"], **{a["content"]: a["id"] for a in tokenizer.get("added_tokens", [])}}
     merged = {"".join(m if isinstance(m, list) else m.split(" ")): -1.0 - i for i, m in enumerate(model["merges"])}

@@ -46,6 +46,23 @@ def check_same():
         t.case("text of %r" % x["text"], "" if back.decode() == x["decoded"] == x["text"] else repr(back))
 
 
+def check_generate():
+    """examples/generate.py with a byte-level tokenizer (GPT-2's kind): the prompt's ids are that package's, and the text is what it makes of the ids that mlo says."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    made, path, prompt = Tokenizer(models.BPE()), t.at("story"), "It's a test, naïve 🐍 12"
+    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    made.train_from_iterator([t.read(os.path.join(t.root, "README.md")).decode()], trainers.BpeTrainer(vocab_size=500, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    made.save(t.at("bytes.json"))
+    ids = made.encode(prompt).ids
+    t.good("compile", t.model("stories260k-step"), "--context", 64, "-o", path)
+    said = t.good("generate", path, "--prompt", ",".join(map(str, ids)), "--count", 12).split()
+    told = lambda *args: subprocess.run([sys.executable, os.path.join(t.root, "examples/generate.py"), path, t.at("bytes.json"), *args], capture_output=True, text=True, env={**os.environ, "MLO": t.mlo})
+    p = told(prompt, "--count", "12")
+    t.case("generate.py: the tokenizer's text of mlo's ids", "" if p.returncode == 0 and len(said) == len(ids) + 12 and p.stdout == made.decode([int(k) for k in said]) + "\n" and p.stdout.startswith(prompt) else "%r %s" % (p.stdout, p.stderr[-200:]))
+    p = told(prompt, "--count", "99")
+    t.case("generate.py: what mlo refuses", "" if p.returncode == 2 and p.stdout == "" and "--count 99" in p.stderr else "%d %r %s" % (p.returncode, p.stdout, p.stderr[-200:]))
+
+
 def check_refused():
     """Tokenizers of other kinds are not taken for this one."""
     good = json.loads(t.read(SOURCE))
@@ -64,4 +81,4 @@ def check_tick():
     t.case("the line of long work", "" if not p.returncode and shown == [[], ["25"], ["25"], ["50"], [], ["25"], []] and said[4] == said[6] == "\r\x1b[K" else repr(p.stderr))
 
 
-if __name__ == "__main__": t.main(check_same, check_refused, check_tick, floor=121)
+if __name__ == "__main__": t.main(check_same, check_generate, check_refused, check_tick, floor=123)
