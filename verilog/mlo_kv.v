@@ -277,6 +277,27 @@ module mlo_kv #(
         if (begins && first) assert (f_rows == f_answers);
         cover (begins && first && f_rows == 2);
     end
+    // F_PARTS: the fence for any number of steps, of parts as they are proved (mlo_kv_lane: `empty` is that no row waits; mlo_axi_writer: idle is that
+    // no command is not answered). A row is in its lane, or on its way with its command, or all of it is the writer's.
+    parameter F_PARTS = 0;
+    reg  [7:0] f_waits [0:1], f_orders;          // rows in a lane; commands that are not answered
+    wire [7:0] f_inside = f_waits[0] + f_waits[1] + f_orders - busy;
+    integer    f_l;
+    always @(posedge clk) begin
+        for (f_l = 0; f_l < 2; f_l = f_l + 1)
+            f_waits[f_l] <= rst ? 8'd0 : f_waits[f_l] + (s_valid[f_l] && s_ready[f_l]) - (w_valid[f_l] && w_ready[f_l]);
+        f_orders <= rst ? 8'd0 : f_orders + start - (m_axi_bvalid && m_axi_bready);
+    end
+    always @* if (f_past && F_PARTS) begin
+        for (f_l = 0; f_l < 2; f_l = f_l + 1) begin
+            assume (empty[f_l] == (f_waits[f_l] == 8'd0));
+            assume (!w_valid[f_l] || f_waits[f_l] != 8'd0);
+        end
+        assume (writer_idle == (f_orders == 8'd0));
+        assume (!m_axi_bvalid || f_orders > busy);
+        assume (f_orders <= 8'd17);                                 // MOST of them, and the one at hand
+        assert (f_rows - f_answers == f_inside && f_orders >= busy && (!busy || sent <= ROW_LAST));
+    end
     // F_JOBS: words as they may be (a slot has one bank: each word is a first one, and its slot's frame before has left both
     // streams), and of any row, f_row, what is under way to it: no burst that was asked for reads it while a write of it is not answered.
     parameter F_JOBS = 0;

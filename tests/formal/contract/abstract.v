@@ -153,4 +153,64 @@ module mlo_attention_cap #(
     (* anyseq *) wire [16:0] f_out;
     assign out = f_out;
 endmodule
+
+// of mlo_kv's parts: what is said of them there (F_PARTS) is assumed there
+module mlo_kv_lane #(
+    parameter BEATS = 4, LANES = 2, BITS = 8, AXI_WIDTH = 128
+) (
+    input  wire                  clk, rst,
+    input  wire [15:0]           start,
+    input  wire                  start_valid,
+    output wire                  start_ready,
+    input  wire [LANES*BITS-1:0] s_axis_tdata,
+    input  wire                  s_axis_tvalid,
+    output wire                  s_axis_tready,
+    input  wire [2:0]            s_axis_tuser,
+    output wire [LANES*BITS-1:0] m_axis_tdata,
+    output wire                  m_axis_tvalid,
+    input  wire                  m_axis_tready,
+    output wire [2:0]            m_axis_tuser,
+    input  wire [AXI_WIDTH-1:0]  p_axis_tdata,
+    input  wire                  p_axis_tvalid,
+    output wire                  p_axis_tready,
+    output wire [AXI_WIDTH-1:0]  w_axis_tdata,
+    output wire                  w_axis_tvalid,
+    input  wire                  w_axis_tready,
+    output wire                  w_last, w_row, empty
+);
+    (* anyseq *) wire [LANES*BITS+AXI_WIDTH+10:0] f_any;
+    assign {start_ready, s_axis_tready, m_axis_tdata, m_axis_tvalid, m_axis_tuser, p_axis_tready, w_axis_tdata, w_axis_tvalid, w_last, w_row, empty} = f_any;
+endmodule
+
+module mlo_axi_writer #(
+    parameter ADDR_WIDTH = 64, DATA_WIDTH = 128, MAX_BURST = 64, MOST = 16, COUNT_WIDTH = 16
+) (
+    input  wire                    clk, rst, flush,
+    output wire                    idle, error,
+    input  wire [ADDR_WIDTH-1:0]   cmd_addr,
+    input  wire [COUNT_WIDTH-1:0]  cmd_beats,
+    input  wire                    cmd_valid,
+    output wire                    cmd_ready,
+    input  wire [DATA_WIDTH-1:0]   s_axis_tdata,
+    input  wire                    s_axis_tvalid,
+    output wire                    s_axis_tready,
+    output wire                    m_axi_awid,
+    output wire [ADDR_WIDTH-1:0]   m_axi_awaddr,
+    output wire [7:0]              m_axi_awlen,
+    output wire [2:0]              m_axi_awsize,
+    output wire [1:0]              m_axi_awburst,
+    output wire                    m_axi_awvalid,
+    input  wire                    m_axi_awready,
+    output wire [DATA_WIDTH-1:0]   m_axi_wdata,
+    output wire [DATA_WIDTH/8-1:0] m_axi_wstrb,
+    output wire                    m_axi_wlast, m_axi_wvalid,
+    input  wire                    m_axi_wready, m_axi_bid,
+    input  wire [1:0]              m_axi_bresp,
+    input  wire                    m_axi_bvalid,
+    output wire                    m_axi_bready
+);
+    (* anyseq *) wire [ADDR_WIDTH+DATA_WIDTH+DATA_WIDTH/8+21:0] f_any;
+    assign {idle, error, cmd_ready, s_axis_tready, m_axi_awid, m_axi_awaddr, m_axi_awlen, m_axi_awsize, m_axi_awburst, m_axi_awvalid, m_axi_wdata,
+            m_axi_wstrb, m_axi_wlast, m_axi_wvalid, m_axi_bready} = f_any;
+endmodule
 `default_nettype wire
