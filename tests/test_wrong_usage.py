@@ -72,7 +72,7 @@ WRONG = [
     ("run bert.onnx --inputs short.npz", 3, ["[1,32]"], "run bert.onnx --inputs x.npz"), ("sim plain --stall 10", 4, ["leave it out"], "sim plain"), ("sim build --jobs 0+2", 2, ["--context N makes one"], " ".join(S)),
     ("show points.jsonl --dot", 2, ["text or html"], "show points.jsonl --html"), ("show points.jsonl build", 2, ["shown alone", "leave build out"], "show points.jsonl"), ("show broken.jsonl --html", 3, ["line 2", "sweep.sh"], "show points.jsonl --html"),
     ("show l.json --position 3", 2, ["of a core with caches"], "show l.json"),
-    ("sim teller --jobs 0-2", 2, ["[FRAME@][SLOT:]START+TOKENS"], "sim teller --jobs 0+1"), ("generate teller --prompt hi", 2, ["--tokenizer FILE is needed"], "generate teller --prompt hi --tokenizer tok512.bin --count 2"),
+    ("sim teller --jobs 0-2", 2, ["[FRAME@][SLOT:]START+TOKENS"], "sim teller --jobs 0+1"), ("generate teller --prompt hi", 2, ["begins with no token id"], "generate teller --prompt hi --tokenizer tok512.bin --count 2"),
 ]
 
 

@@ -205,7 +205,7 @@ static int64_t mlo_keeps_last(
         return 0;
     *axis = along + (along < 0 ? rank : 0);
     if (from > 0 && from < all) from -= all;
-    return step == 1 && from < 0 && (to >= INT32_MAX || (all > 0 && to == all)) ? -from : 0;
+    return step == 1 && from < 0 && (to >= INT32_MAX || (all > 0 && to >= all)) ? -from : 0;
 }
 
 /* An input that might be a past. */
