@@ -644,6 +644,8 @@ def check_positions():
     wide, table = [2], np.ones((40, 1), np.float32)
     for what, edit in (("that scale rows", beside(node("Cast", ["kinds"], ["k_f"], to=onnx.TensorProto.FLOAT), node("Unsqueeze", ["k_f", "k_two"], ["k_factor"]), k_two=wide)),
                        ("that are compared with a number", beside(node("Equal", ["kinds", "k_pad"], ["k_b"]), node("Cast", ["k_b"], ["k_f"], to=onnx.TensorProto.FLOAT), node("Unsqueeze", ["k_f", "k_two"], ["k_factor"]), k_two=wide, k_pad=0)),
+                       ("that are compared with each other", beside(node("Unsqueeze", ["kinds", "k_two"], ["k_a"]), node("Unsqueeze", ["kinds", "k_one"], ["k_c"]), node("Equal", ["k_a", "k_c"], ["k_b"]),
+                                                                    node("Cast", ["k_b"], ["k_f"], to=onnx.TensorProto.FLOAT), node("ReduceMean", ["k_f"], ["k_factor"], axes=[2], keepdims=1), k_two=wide, k_one=[1])),
                        ("of a table that are normed", beside(node("Gather", ["k_table", "kinds"], ["k_g"]), node("Tanh", ["k_g"], ["k_factor"]), k_table=table)),
                        ("that pick rows to add", beside(node("Gather", ["k_table", "kinds"], ["k_g"]), node("Add", ["k_g", "k_table"], ["k_factor"]), k_table=table[:1]))):
         got = left(edit, "llama-d18-eager-one")

@@ -100,6 +100,13 @@ static int mlo_count_positions(mlo_cacheless *c) {
     return mlo_index(c->m, c->g);
 }
 
+/* Is it called a mask of what is attended to, 1, and no other one (a Longformer's global_attention_mask)? */
+static int mlo_called_mask(const char *name) {
+    const char *tail = strstr(name, "attention_mask");
+    return mlo_eq(name, "mask")
+        || (tail && mlo_eq(tail, "attention_mask") && !strstr(name, "global"));
+}
+
 /* A mask of whole numbers, ones for tokens and zeros for padding: a sequence that has a slot of its own has none. Where
  * nothing but ids can come (--tokens), or no mask is kept with keys (--kv dram), it is ones. */
 static int mlo_count_all(mlo_cacheless *c) {
@@ -107,7 +114,7 @@ static int mlo_count_all(mlo_cacheless *c) {
     for (size_t i = c->g->n_input; i--;) {
         const char *name = c->g->input[i]->name;
         mlo_form f = mlo_form_of(mlo_value_of(c->g, name));
-        if (!strstr(name, "mask") || (f.dtype != MLO_INT64 && f.dtype != MLO_INT32) || f.rank != 2
+        if (!mlo_called_mask(name) || (f.dtype != MLO_INT64 && f.dtype != MLO_INT32) || f.rank != 2
             || f.dims[0] != 1 || f.dims[1] != c->tokens)
             continue;
         mlo_warn(c->m, "'%s' is ones: a sequence in a slot of its own has no padding", name);

@@ -50,13 +50,17 @@ static int mlo_place_turns(mlo_places *p, const mlo_node *n, size_t k) {
 /* What a node makes of it, its input k; looked: it is rows that it has picked. */
 static mlo_place_use mlo_place_taken(mlo_places *p, const mlo_node *n, size_t k, int looked) {
     static const char *const compares[] = { "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
-        "Equal", NULL };
+        NULL };
     static const char *const keeps[] = { "Cast", "Unsqueeze", "Squeeze", "Reshape", "Transpose",
         "Expand", "Identity", "Slice", "Split", "Flatten", "Neg", NULL };
     static const char *const sums[] = { "Add", "Sub", NULL };
     static const char *const products[] = { "Mul", "MatMul", NULL };
     if (mlo_is_one_of(n, compares))
         return looked || mlo_beside_constant(p->g, n, k, 1) ? MLO_PLACE_NOT : MLO_PLACE_END;
+    if (mlo_is(n, "Equal")) /* with each other: segments, or documents, are */
+        return !looked && mlo_beside_constant(p->g, n, k, 0) && !mlo_beside_constant(p->g, n, k, 1)
+            ? MLO_PLACE_END
+            : MLO_PLACE_NOT;
     if (mlo_is(n, "Sin") || mlo_is(n, "Cos") || (n->op && mlo_eq(n->op, "RotaryEmbedding") && k))
         return MLO_PLACE_END;
     if (mlo_is(n, "ScatterND") || mlo_is(n, "ScatterElements") || mlo_is(n, "TensorScatter"))
