@@ -119,8 +119,7 @@ static void cli_texts_tell(const cli_bench *b, cli_out *o) {
 typedef struct {
     cli_tokenizer t; /* of no pieces: tokens are said as numbers */
     cli_out o;
-    const int64_t
-        *prompt; /* its tokens, which are said once something follows them; NULL: they were */
+    const int64_t *prompt; /* said once something follows it; NULL: it was */
     size_t n_prompt;
     int64_t before; /* the token said last */
 } cli_teller;

@@ -132,7 +132,7 @@ static int mlo_site_known(mlo *m, mlo_core *c, mlo_site *s, size_t k) {
     return 0;
 }
 
-/* Have all iterations the same of the node's input k? Below 0: it failed. */
+/* Have all iterations the same of the node's input k? */
 static int mlo_site_same(mlo *m, mlo_core *c, const mlo_node *n, size_t k) {
     mlo_array *first = mlo_scan_value(m, &c->scan, n->input[k], 0);
     int same = first != NULL;
@@ -142,7 +142,7 @@ static int mlo_site_same(mlo *m, mlo_core *c, const mlo_node *n, size_t k) {
         mlo_array_free(m, a);
     }
     mlo_array_free(m, first);
-    return mlo_failed(m) ? -1 : same;
+    return same;
 }
 
 /* The stream of a value: what a layer puts behind a past (the past comes from memory), or itself. */
@@ -837,6 +837,13 @@ static int64_t mlo_core_beats(const mlo_core *c) {
 /* read once */
 static int64_t mlo_core_resident_beats(const mlo_core *c) {
     return mlo_core_beats_in(c, MLO_RESIDENT);
+}
+/* stays on chip then: all iterations', or the one that they have alike */
+static int64_t mlo_core_stays(const mlo_core *c) {
+    int64_t beats = mlo_core_resident_beats(c) * c->scan.iterations;
+    for (int i = 0; i < c->n_element; i++)
+        beats -= mlo_unit_kept(&c->element[i].unit, c->axi_bits) * (c->scan.iterations - 1);
+    return beats;
 }
 /* read for every tile */
 static int64_t mlo_core_block_beats(const mlo_core *c) { return mlo_core_beats_in(c, MLO_BLOCK); }

@@ -344,7 +344,7 @@ typedef struct mlo_schedule {
     int first_memory[MLO_CORE_MOST + 1]; /* [element] */
     int64_t beats[MLO_CORE_MEMORIES]; /* [memory]: of a load */
     char
-        resident[MLO_CORE_MEMORIES]; /* [memory]: 1: it keeps all iterations'; or MLO_ONE_FOR_ALL */
+        resident[MLO_CORE_MEMORIES]; /* [memory]: 1: all iterations'; MLO_ONE_FOR_ALL; 0: neither */
     int64_t loads; /* iterations of the run */
     int64_t origin; /* the beat of the image at which its parameters begin */
     int64_t loaded; /* memories dealt out */

@@ -497,7 +497,7 @@ static void mlo_text_prediction(const mlo_view *v, mlo_sheet *t) {
     }
     if (mlo_core_resident_beats(c)) {
         s = mlo_format(m, "%s of parameters are read once and stay on chip",
-            mlo_size_text(m, mlo_core_resident_beats(c) * c->scan.iterations * c->axi_bits / 8));
+            mlo_size_text(m, mlo_core_stays(c) * c->axi_bits / 8));
         mlo_to_column(t, MLO_LABEL);
         mlo_tell(t, mlo_or_empty(s));
     }
