@@ -135,10 +135,11 @@ static const char *mlo_around_unfit(mlo *m, const mlo_core *c) {
         : (c->masked && !c->in_front) || c->replay >= 0 ? "a loop that other streams go into, too"
         : c->frames > 1 && !c->in_front                 ? "more than one frame in flight"
         : c->bits < 9                                   ? "a --residual of 8 bits"
-        : c->channels * 16 % c->axi_bits                ? "rows that are no whole beats of memory"
-        : c->channels > 32767                           ? "more than 32767 channels"
-        : mlo_opt(m, "unrolled") != NULL                ? "--unrolled"
-                                                        : NULL;
+        : c->channels * 16 % c->axi_bits
+        ? "rows that are no whole beats of memory (a smaller --axi-width may divide them)"
+        : c->channels > 32767            ? "more than 32767 channels"
+        : mlo_opt(m, "unrolled") != NULL ? "--unrolled"
+                                         : NULL;
 }
 
 /* One of both follows the loop. */
