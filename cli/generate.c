@@ -21,7 +21,7 @@ static const char *cli_prompt_ids(cli *c, const char *text, int64_t *ids, size_t
     cli_fail(c, MLO_E_USAGE, NULL,
         *n < CLI_MAX_PROMPT
             ? "--prompt: '%.40s' begins with no token id; write 1,403 and ; between "
-              "sequences"
+              "sequences; of text: mlo generate --tokenizer FILE"
             : "--prompt: too many tokens at '%.40s'",
         text);
     return NULL;
