@@ -206,6 +206,52 @@ def check_dram():
     t.case("keys' mask bits are not kept in memory", "" if p.returncode == 4 and b"--kv dram: a mask" in p.stderr else p.stderr.decode()[-300:] or "it says nothing")
 
 
+MEMORY_ERRS = (                                                # a failed read brings what no memory held; a failed write is lost
+    ("tb/mlo_sim_ram.v", "== fault) s_axi_rresp <= 2'b10;", "== fault) begin s_axi_rresp <= 2'b10; s_axi_rdata <= ~mem[word[31:0]]; end"),
+    ("tb/mlo_sim_ram_write.v", "    reg [7:0]  beat;\n", "    reg [7:0]  beat;\n    reg [31:0] bursts = 32'd0;\n"),
+    ("tb/mlo_sim_ram_write.v", "(take && word < DEPTH) ?", "(take && word < DEPTH && bursts + 32'd1 != fault) ?"),
+    ("tb/mlo_sim_ram_write.v", "open <= open + 5'd1;\n            end", "open <= open + 5'd1;\n                bursts <= bursts + 32'd1;\n            end"))
+
+
+def erring(path):
+    """A core beside memories whose errors cost data."""
+    path = hardware.copy(path, "erring")
+    for file, old, new in MEMORY_ERRS:
+        text = t.read(os.path.join(path, file)).decode()
+        assert text.count(old) == 1, "%s holds %d times: %s" % (file, text.count(old), old)
+        with open(os.path.join(path, file), "w") as f: f.write(text.replace(old, new))
+    return path
+
+
+def check_errors():
+    """Memory answers reads (of parameters, of keys and values) and writes with errors, at any beat, under any stalls: never a wrong word, never a stop, without the
+    status bit; no bit without an error. Lists of jobs as drawn; 40 runs, or with all grids 1,000."""
+    path, seed = build(TODAY[0], "--slots", "4", "--kv", "dram", "--frames-in-flight", "4"), datetime.date.today().isoformat()
+    errs, words = erring(path), os.path.join(path, "sim/")
+    t.call("sim", errs, "--simulator", "verilator", timeout=1400)              # it fails, as of files that are not mlo's; but the bench is compiled
+    m, rng = json.loads(t.read(os.path.join(path, "manifest.json"))), random.Random(seed + TODAY[0] + "errors")
+    lanes, runs, said, wrong = m["channels"] // m["stream"]["lanes"], 1000 if os.environ.get("MLO_FULL") else 40, {}, []
+    for k in range(10):
+        list_ = drawn(rng, 4)
+        r = run(path, "--jobs", list_)
+        judged("without an error: %s" % list_, r)
+        counts = {"fault": r.memory["beats"], "kv_fault_r": r.kv_read, "kv_fault_b": sum(job[2] for job in r.jobs) * m["iterations"] * 2}
+        base = ["+input=%sinput.hex" % words, "+golden=%sgolden.hex" % words, "+orders=%sjobs.hex" % words, "+jobs=%d" % len(r.jobs), "+beats=%d" % (lanes * sum(job[2] for job in r.jobs)),
+                "+frames_in_flight=4", "+iterations=%d" % m["iterations"], "+timeout=200000"]
+        for _ in range(runs // 10):
+            which = rng.choice([["fault"], ["kv_fault_r"], ["kv_fault_b"], ["kv_fault_r", "kv_fault_b"], []])
+            how = {w: rng.randint(1, max(1, counts[w] * 11 // 10)) for w in which}
+            how.update(seed=rng.randrange(1, 1 << 30), latency=rng.choice([1, 7, 64, 300]), **{"stall_" + who: rng.choice([0, 5, 30, 60]) for who in ("source", "sink", "memory", "host")})
+            p = subprocess.run([hardware.program(errs), *base, *("+%s=%d" % kv for kv in how.items())], cwd=errs, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            verdict = ([line for line in p.stdout.splitlines() if line.startswith(("MLO PASS", "MLO FAIL"))] or [p.stdout[-300:]])[0]
+            kind = "passed" if verdict.startswith("MLO PASS") else "bit" if verdict.startswith("MLO FAIL bus error") else "wrong"
+            late = not any(how[w] <= counts[w] for w in which)                # no answer has this number (parameters read ahead may come to it)
+            if kind == "wrong" or kind == "bit" and not which or kind == "passed" and not late: wrong.append("%s with %s: %s" % (list_, how, verdict))
+            said[kind] = said.get(kind, 0) + 1
+    t.note("drawn from %s: %s" % (seed, said))
+    t.case("%d runs with errors of memory: no wrong word without the status bit" % runs, "; ".join(wrong[:2]) or ("" if min(said.get("passed", 0), said.get("bit", 0)) >= runs // 8 else "too few of a kind: %s" % said))
+
+
 def check_canaries():
     """Rows of values that lie a place farther on: attention gets the right words, for it looks for them there, too. The canaries say it."""
     path, said = hardware.copy(build(MODELS[0], "--slots", "2", "--kv", "dram"), "spoilt"), []
@@ -268,4 +314,4 @@ def check_registers():
         t.case("a job %s" % what, "" if p.returncode and re.search("MLO FAIL .*" + words, p.stdout) else p.stdout[-300:] or "it says nothing")
 
 
-if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_canaries, check_past, check_refused, check_registers, floor=183)
+if __name__ == "__main__": t.main(check_models, check_slots, check_groups, check_drawn, check_text, check_story, check_dram, check_errors, check_canaries, check_past, check_refused, check_registers, floor=194)

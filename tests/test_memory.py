@@ -147,6 +147,9 @@ def check_group():
         r = Run(path, "--frames", str(frames), verilator=True)
         t.case("%d frames of a token in tiles of four" % frames, why(r, path) or ("" if abs(r.predicted_cycles / r.cycles - 1) <= 0.01 else "%d cycles, %d foretold" % (r.cycles, r.predicted_cycles)))
     for seed in "4", "5": t.case("stalled, %s" % seed, Run(path, "--frames", "14", "--stall", "40", "--seed", seed, "--axi-latency", "40", verilator=True).why())
+    path = made("bert-tiny", "--pe", "8", "--simd", "8", "--frames-in-flight", "4", "--memory", "block", "--tile", "4")
+    r = Run(path, "--frames", "24", "--frame-tokens", "1", verilator=True)
+    t.case("bert-tiny, frames of a token: no more cycles than a fourth of the beats takes, and 5 %", r.why(24) or ("" if r.frame_done[-1] - r.frame_done[11] <= 12 * 1870 else "%.0f cycles a frame" % ((r.frame_done[-1] - r.frame_done[11]) / 12)))
     path = made("memory-20", "--pe", "4", "--simd", "5", "--frames-in-flight", "4", "--memory", "block", "--tile", "7")
     t.case("tiles across frames", why(Run(path, "--frames", "9", verilator=True), path) or Run(path, "--frames", "9", "--stall", "30", "--seed", "6", verilator=True).why())
 
@@ -171,4 +174,4 @@ def check_errors():
 
 
 if __name__ == "__main__": t.main(check_modes, check_widths, check_latency, check_sizes, check_once, check_blocks, check_group, check_lint, check_errors,
-                                  floor=27)
+                                  floor=28)
