@@ -23,6 +23,7 @@
     refused     arenas too small (at run time, and --arena), and misaligned, too many tokens, a target that there is none of
     sim         passes, and fails where a word differs
     narrow      sums requantized in 32 bits: all that mlo_requantize_narrow takes, judged by Python's integers
+    sums        mlo_add_one, of 32 bits, at all that it is said to take, judged by Python's integers
     weights     rows of scores of 32 bits: all that mlo_softmax_weigh_narrow takes, judged by Python's integers
     one         a rounding changed in one place changes `mlo run`, the golden words of Verilog, and C, alike"""
 import concurrent.futures
@@ -561,6 +562,23 @@ def check_narrow():
         t.case("requantized in 32 bits, %s" % flags[0], differ(got, np.array(want)))
 
 
+def check_sums():
+    """mlo_add_one against Python's integers: operands of 16 bits, multipliers of 15, every shift; the ends of each, and numbers drawn."""
+    code = t.write("sums.c", '#include <stdint.h>\n#include "%s"\nvoid all(int n, const int32_t *a, int32_t *y) {\n'
+                   "    for (int i = 0; i < n; i++, a += 7) y[i] = mlo_add_one(a[0], a[1], a + 2, a[5], a[6]);\n}\n" % os.path.join(t.root, "src/exact/round.c"))
+    rng, cases = np.random.default_rng(13), []
+    for shift in range(1, 63):
+        pairs = [(a, b) for a in (-32768, -1, 0, 1, 32767) for b in (-32768, 0, 32767)] + list(zip(rng.integers(-32768, 32768, 20), rng.integers(-32768, 32768, 20) >> rng.integers(0, 16, 20)))
+        cases += [(int(a), int(b), int(ma), int(mb), shift, lo, hi) for a, b in pairs for ma, mb in ((0, 1), (32767, 32767), (16384, 0), rng.integers(0, 32768, 2), rng.integers(0, 32768, 2)) for lo, hi in ((-128, 127), (-32768, 32767))]
+    want = [max(lo, min(hi, a * ma + b * mb + (1 << shift - 1) >> shift)) for a, b, ma, mb, shift, lo, hi in cases]
+    given, got = np.array(cases, np.int32), np.zeros(len(cases), np.int32)
+    for flags in ["-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"], ["-O3", "-march=native"]:
+        library = t.at("sums%s.so" % flags[0])
+        subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", library, code], check=True)
+        ctypes.CDLL(library).all(len(cases), ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(got.ctypes.data))
+        t.case("sums of 32 bits, %s" % flags[0], differ(got, np.array(want)))
+
+
 def weighed(scores, mult, shift, all, bits):
     """A row's weights, as kernels/attention.c defines them; None: a key that does not count."""
     rom = [int(65280 * 2 ** (-f / 64) + 0.5) for f in range(64)]
@@ -690,4 +708,4 @@ def check_parts():
         t.case("parts of %s" % (parts,), differ(np.concatenate(got), want[:at]))
 
 
-t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_threads, check_own, check_profile, check_bytes, check_arena, check_blocks, check_kept, check_packing, check_sim, check_sim_foreign, check_narrow, check_weights, check_one, check_refused, check_story, check_parts, floor=212)
+t.main(check_words, check_compilers, check_foreign, check_bare, check_families, check_depth, check_threads, check_own, check_profile, check_bytes, check_arena, check_blocks, check_kept, check_packing, check_sim, check_sim_foreign, check_narrow, check_sums, check_weights, check_one, check_refused, check_story, check_parts, floor=214)

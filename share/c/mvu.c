@@ -1,6 +1,7 @@
 /* Products of up to @BLOCK@ numbers of four tokens with rows of weights. All are 16 bits wide, and a multiple of 16 of
- * them: of such factors compilers know the sum of products. */
-static inline void @NAME@_four(int16_t (*in)[@BLOCK@], int size, const int8_t *w, int k, int width, @SUM@ (*sum)[32]) {
+ * them: of such factors compilers know the sum of products. more: the sums go on. */
+static inline void @NAME@_four(
+    int16_t (*in)[@BLOCK@], int size, const int8_t *w, int k, int width, int more, @SUM@ (*sum)[32]) {
     const int whole = (size + 15) & ~15;
     int16_t wide[@BLOCK@];
     for (int i = size; i < whole; i++) wide[i] = 0;
@@ -13,10 +14,10 @@ static inline void @NAME@_four(int16_t (*in)[@BLOCK@], int size, const int8_t *w
             s2 += in[2][i] * wide[i];
             s3 += in[3][i] * wide[i];
         }
-        sum[0][c] += s0;
-        sum[1][c] += s1;
-        sum[2][c] += s2;
-        sum[3][c] += s3;
+        sum[0][c] = (more ? sum[0][c] : 0) + s0;
+        sum[1][c] = (more ? sum[1][c] : 0) + s1;
+        sum[2][c] = (more ? sum[2][c] : 0) + s2;
+        sum[3][c] = (more ? sum[3][c] : 0) + s3;
     }
 }
 
@@ -30,11 +31,11 @@ static inline void @NAME@_widen(const @X@ *x, int x_row, int last, int size, int
 }
 
 /* Products of a token alone. */
-static inline void @NAME@_one(const @X@ *x, int size, const int8_t *w, int k, int width, @SUM@ *sum) {
+static inline void @NAME@_one(const @X@ *x, int size, const int8_t *w, int k, int width, int more, @SUM@ *sum) {
     for (int c = 0; c < width; c++, w += k) {
         int32_t s = 0;
         for (int i = 0; i < size; i++) s += (int16_t)x[i] * (int16_t)w[i];
-        sum[c] += s;
+        sum[c] = (more ? sum[c] : 0) + s;
     }
 }
 
@@ -52,19 +53,18 @@ static void @NAME@(const @X@ *x, int x_row, @Y@ *y, int y_row, int tokens, int k
         for (int begin = 0; begin < n; begin += 32) {
             const int width = n - begin < 32 ? n - begin : 32;
             @SUM@ sum[4][32];
-            for (int i = 0; i < (last ? 4 : 1); i++)
-                for (int c = 0; c < width; c++) sum[i][c] = bias[begin + c];
             for (int from = 0; from < k; from += @BLOCK@) {
                 const int size = k - from < @BLOCK@ ? k - from : @BLOCK@;
                 const int8_t *rows = w + (ptrdiff_t)begin * k + from;
                 if (last && k > @BLOCK@) @NAME@_widen(x + from, x_row, last, size, in);
-                if (last) @NAME@_four(in, size, rows, k, width, sum);
-                else @NAME@_one(x + from, size, rows, k, width, sum[0]);
+                if (last) @NAME@_four(in, size, rows, k, width, from > 0, sum);
+                else @NAME@_one(x + from, size, rows, k, width, from > 0, sum[0]);
             }
             for (int i = 0; i <= last; i++) {
                 @Y@ *to = y + i * y_row + begin;
                 for (int c = 0; c < width; c++)
-                    sum[i][c] = @REQUANTIZE@(sum[i][c], mult[begin + c], shift[begin + c], @PART@lo, hi);
+                    sum[i][c] = @REQUANTIZE@(
+                        sum[i][c] + bias[begin + c], mult[begin + c], shift[begin + c], @PART@lo, hi);
                 for (int c = 0; c < width; c++) to[c] = table ? table[sum[i][c] - lo] : (@Y@)sum[i][c];
             }
         }

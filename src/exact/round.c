@@ -49,10 +49,18 @@ static inline int32_t mlo_requantize_narrow(
     return y < lo ? lo : y > hi ? hi : y;
 }
 
-/* A sum's number, p = [MA, MB, S]; a product's, p = [M, S]. */
-static inline int64_t mlo_add_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {
-    return mlo_requantize(a * p[0] + b * p[1], 1, p[2], lo, hi);
+/* A sum's number, p = [MA, MB, S]: a, b of 16 bits, multipliers of 15: 32 bits hold the sum.
+ * floor((x + 2^(S-1)) / 2^S) is floor((floor(x / 2^(S-1)) + 1) / 2), which no x is too large for; of S from 32 on it
+ * is 0. */
+static inline int32_t mlo_add_one(int32_t a, int32_t b, const int32_t *p, int32_t lo, int32_t hi) {
+    const uint32_t far = (uint32_t)1 << 31;
+    const int far_down = p[2] >= 32, down = far_down ? 30 : p[2] - 1;
+    const int32_t sum = far_down ? 0 : a * p[0] + b * p[1];
+    const uint32_t twice = ((uint32_t)sum + far) >> down;
+    const int32_t y = (int32_t)((twice + MLO_HALF(uint32_t, 1)) >> 1) - (int32_t)(far >> down >> 1);
+    return y < lo ? lo : y > hi ? hi : y;
 }
+/* A product's, p = [M, S]. */
 static inline int64_t mlo_mul_one(int64_t a, int64_t b, const int32_t *p, int64_t lo, int64_t hi) {
     return mlo_requantize(a * b, p[0], p[1], lo, hi);
 }

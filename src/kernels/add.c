@@ -37,7 +37,9 @@ static int mlo_add_run(mlo_call *c) {
     const int32_t by[3] = { (int32_t)mlo_get(p, 0), (int32_t)mlo_get(p, 1),
         (int32_t)mlo_get(p, 2) };
     for (int64_t i = 0; i < n; i++)
-        mlo_set_element(y, i, mlo_add_one(mlo_get(a, i), mlo_get(b, i), by, lo, hi));
+        mlo_set_element(y, i,
+            mlo_add_one(
+                (int32_t)mlo_get(a, i), (int32_t)mlo_get(b, i), by, (int32_t)lo, (int32_t)hi));
     return 0;
 }
 
