@@ -80,6 +80,7 @@
 #include "read/select.c"            /* choices that are written as arithmetic */
 #include "read/wrapped.c"           /* rows that are counted from the end by hand */
 #include "read/cache.c"             /* which inputs are past keys and values, and how they go */
+#include "read/hot.c"               /* rows that one-hot masks write into buffers */
 #include "read/unstacked.c"         /* pasts of all layers in one tensor become one of each */
 #include "read/lanes.c"             /* where the parts of a batch, or tokens, lie in each value */
 #include "read/instants.c"           /* what depends on a token's place alone, at each of them */

@@ -194,7 +194,7 @@ static int mlo_context_of_tokens(mlo_cacheless *c) {
 static int mlo_context(mlo *m, mlo_instants *one) {
     mlo_cacheless c = { m, m->model->graph, mlo_context_wanted(m) };
     const int64_t said = mlo_context_said(m);
-    if ((c.tokens || mlo_opt(m, "open")) && !said) MLO_TRY(mlo_unstack(&c));
+    if ((c.tokens || mlo_opt(m, "open")) && !said) MLO_TRY(mlo_hot(&c) || mlo_unstack(&c));
     if (!c.tokens && !said && !m->error.code) c.tokens = mlo_context_open(&c);
     if (m->error.code || !c.tokens || said == c.tokens) return mlo_failed(m);
     if (said)
