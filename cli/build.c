@@ -37,10 +37,13 @@ static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
     return e;
 }
 
-/* The float model on the bench's first frame, in a thread of its own: a handle shares nothing with
- * another one, so it runs while the integers are made and written. */
+/* The float model on the first sample of --calib, or the bench's first frame, in a thread of its own: a handle shares
+ * nothing with another one, so it runs while the integers are made and written. */
 typedef struct {
     mlo *m;
+    const cli_npz *calib;
+    mlo_array *sample; /* of it, the model's inputs; NULL: there is no --calib */
+    size_t n_sample;
     int opened; /* files that m has opened */
     int stop; /* 1: nobody wants to know any more */
     int runs; /* 1: there is a thread to join */
@@ -61,11 +64,32 @@ static int cli_floats_stopped(void *user, const char *name, int64_t iteration, c
     return stop;
 }
 
+/* The first sample of --calib, as the inputs want it. (What does not fit quantize says.) */
+static const mlo_array *cli_floats_sample(cli_floats *f, size_t *n) {
+    const mlo_array *in;
+    if (mlo_signature(f->m, 0, &in, n)
+        || !(f->sample = (mlo_array *)calloc(*n + 1, sizeof *f->sample)))
+        return NULL;
+    for (f->n_sample = 0; f->n_sample < *n; f->n_sample++) {
+        const mlo_array *to = &in[f->n_sample];
+        size_t k = 0;
+        while (k < f->calib->n && strcmp(f->calib->array[k].name, to->name)) k++;
+        if (k == f->calib->n || f->calib->array[k].dtype != to->dtype
+            || cli_count(&f->calib->array[k]) < cli_count(to))
+            return NULL;
+        f->sample[f->n_sample] = *to;
+        f->sample[f->n_sample].data = f->calib->array[k].data;
+    }
+    return f->sample;
+}
+
 static void *cli_floats_run(void *user) {
     cli_floats *f = (cli_floats *)user;
-    const mlo_array *in;
-    size_t n_in;
-    if (mlo_to(f->m, "read") || mlo_draw(f->m, MLO_BENCH_DRAW, &in, &n_in)
+    const mlo_array *in = NULL;
+    size_t n_in = 0;
+    if (mlo_to(f->m, "read")
+        || (f->calib->n ? !(in = cli_floats_sample(f, &n_in))
+                        : mlo_draw(f->m, MLO_BENCH_DRAW, &in, &n_in))
         || mlo_watch(f->m, cli_floats_stopped, f) || mlo_run(f->m, in, n_in, &f->exact, &f->n))
         f->n = 0;
     return NULL;
@@ -141,8 +165,9 @@ static int cli_open_sizes(cli *c, cli_bytes *b) {
 }
 
 /* Begins, if the model is one of floats. What it would warn of the other handle says. */
-static void cli_floats_begin(cli *c, cli_floats *f, cli_bytes *b) {
+static void cli_floats_begin(cli *c, cli_floats *f, const cli_npz *calib, cli_bytes *b) {
     memset(f, 0, sizeof *f);
+    f->calib = calib;
     pthread_mutex_init(&f->lock, NULL);
     if (c->verb->bit != V_COMPILE || cli_failed(c) || cli_value(c, "inputs")
         || !(f->m = cli_handle(&f->opened, NULL)))
@@ -171,7 +196,9 @@ static const mlo_array *cli_floats_of(const cli_floats *f, const char *name, siz
 static size_t cli_float_error(cli *c, cli_floats *f, cli_error **errors) {
     const mlo_array *got;
     size_t k, done = 0;
-    if (!f->n || mlo_golden(c->m, &got, &k)
+    if (!f->n
+        || (f->sample ? mlo_run(c->m, f->sample, f->n_sample, &got, &k)
+                      : mlo_golden(c->m, &got, &k))
         || !(*errors = (cli_error *)calloc(k + 1, sizeof **errors)))
         return 0;
     for (size_t i = 0; i < k; i++) {
@@ -369,9 +396,9 @@ static void cli_tell(cli *c, const cli_reports *r, const cJSON *manifest, const 
     cli_tell_loops(r);
     for (size_t i = 0; i < n; i++)
         fprintf(stderr,
-            "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value\n",
+            "  %-11s %s: cosine %.5f, largest difference %.3f = %.1f %% of the largest value%s\n",
             i ? "" : "integers", errors[i].name, errors[i].cosine, errors[i].largest,
-            100 * errors[i].relative);
+            100 * errors[i].relative, cli_value(c, "calib") ? ", on a sample of --calib" : "");
     if (cli_is_c(manifest)) {
         cli_tell_arena(manifest);
         fprintf(stderr, "\nNext: %s sim %s\n      make -C %s test\n\n", c->called, dir, dir);
@@ -457,7 +484,7 @@ static int cli_build(cli *c) {
     cli_tree t;
     cli_error *errors = NULL;
     cli_floats floats;
-    cli_npz inputs, golden;
+    cli_npz inputs, golden, calib = { NULL, 0, NULL, 0 };
     /* C needs no folding */
     const char *stage = cli_value(c, "inputs")                           ? "read"
         : cli_value(c, "target") && !strcmp(cli_value(c, "target"), "c") ? "lower"
@@ -474,9 +501,10 @@ static int cli_build(cli *c) {
         return cli_fail(c, MLO_E_IO, dir, "is there and not a directory; give another -o");
     cli_load(c, c->m, &b);
     if (!cli_failed(c)) cli_words(c, &inputs, &golden);
+    if (!cli_failed(c)) cli_calib(c, &calib);
     cli_open_sizes(c, &b);
-    cli_floats_begin(c, &floats, &b);
-    if (!cli_failed(c) && !cli_to(c, stage, &r) && !cli_report_write(c, &r)) {
+    cli_floats_begin(c, &floats, &calib, &b);
+    if (!cli_failed(c) && !cli_to(c, stage, &r, &calib) && !cli_report_write(c, &r)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
         cli_tree_close(&t);
     }
@@ -495,12 +523,14 @@ static int cli_build(cli *c) {
     if (manifest && !cli_failed(c) && (c->verb->bit == V_EMIT || !isatty(STDOUT_FILENO)))
         cli_build_json(c, &r, manifest, errors, n);
     mlo_close(floats.m);
+    free(floats.sample);
     pthread_mutex_destroy(&floats.lock);
     cJSON_Delete(manifest);
     free(errors);
     free(t.manifest.data);
     cli_npz_free(&inputs);
     cli_npz_free(&golden);
+    cli_npz_free(&calib);
     free(b.data);
     return cli_failed(c);
 }

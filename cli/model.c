@@ -136,18 +136,20 @@ static mlo *cli_prefill(cli *c, int *opened) {
     return prompt;
 }
 
+/* --calib; nothing where it is not given. */
+static int cli_calib(cli *c, cli_npz *calib) {
+    memset(calib, 0, sizeof *calib);
+    if (!cli_value(c, "calib") || cli_npz_read(c, cli_value(c, "calib"), calib))
+        return cli_failed(c);
+    return calib->n ? 0
+                    : cli_fail(c, MLO_E_FORMAT, cli_value(c, "calib"),
+                          "holds no array; one per input of the model is needed");
+}
+
 /* Runs the stages that are missing, up to `stage`. */
-static int cli_to(cli *c, const char *stage, cli_reports *r) {
-    cli_npz calib;
+static int cli_to(cli *c, const char *stage, cli_reports *r, const cli_npz *calib) {
     cli_bytes folding = { NULL, 0 }, fixed = { NULL, 0 }, body = { NULL, 0 };
-    memset(&calib, 0, sizeof calib);
-    if (cli_value(c, "calib") && !cli_npz_read(c, cli_value(c, "calib"), &calib)) {
-        if (calib.n)
-            mlo_calibrate(c->m, calib.array, calib.n);
-        else
-            cli_fail(c, MLO_E_FORMAT, cli_value(c, "calib"),
-                "holds no array; one per input of the model is needed");
-    }
+    if (calib->n) mlo_calibrate(c->m, calib->array, calib->n);
     if (cli_value(c, "folding") && !cli_slurp(c, cli_value(c, "folding"), &folding))
         mlo_set(c->m, "folding-json", folding.data);
     if (cli_value(c, "q-config") && !cli_slurp(c, cli_value(c, "q-config"), &fixed))
@@ -169,7 +171,6 @@ static int cli_to(cli *c, const char *stage, cli_reports *r) {
     mlo_calibrate(c->m, NULL, 0);
     mlo_prefill(c->m, NULL);
     mlo_close(prompt);
-    cli_npz_free(&calib);
     free(folding.data);
     free(fixed.data);
     free(body.data);
@@ -200,7 +201,9 @@ static int cli_stage(cli *c) {
     int binary = cli_value(c, "onnx") || (path && cli_ends(path, ".onnx"));
     cli_bytes b = { NULL, 0 };
     cli_reports r = { NULL, NULL, NULL, NULL };
-    if (!cli_load(c, c->m, &b) && !cli_to(c, c->verb->name, &r) && !cli_report_write(c, &r)) {
+    cli_npz calib = { NULL, 0, NULL, 0 };
+    if (!cli_load(c, c->m, &b) && !cli_calib(c, &calib) && !cli_to(c, c->verb->name, &r, &calib)
+        && !cli_report_write(c, &r)) {
         if (binary && !path && isatty(STDOUT_FILENO))
             cli_fail(c, MLO_E_USAGE, NULL,
                 "--onnx writes binary, and stdout is a terminal; add -o FILE.onnx");
@@ -217,6 +220,7 @@ static int cli_stage(cli *c) {
             cli_out_close(c, &o);
         }
     }
+    cli_npz_free(&calib);
     free(b.data);
     return cli_failed(c);
 }

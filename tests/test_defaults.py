@@ -8,6 +8,7 @@
                one of the two is built. pre, core and post in ONNX Runtime are near the float model there, with inputs that calibration never saw; the words of the core are those of `mlo run`
     context    decoders that export a past are refused in a line that says --context; with it they are built
     open       which sizes dimensions get, by the place and the name they have; what nothing tells stays open, and is refused; what --dim, --shape or --hold say is so; stages alone bind nothing
+    sample     with --calib the summary is of its first sample
     left       outputs that depend on what every layer makes are left out, wherever they stand among the outputs; a model of nothing else is refused
 
 The judge is ONNX Runtime on the export. How they were made: models/defaults.py, genai.py, of_torch.py, of_keras.py, of_jax.py, of_paddle.py, of_ort.py."""
@@ -269,6 +270,26 @@ def compared():
     return [e["output"] for e in errors], min(e["cosine"] for e in errors)
 
 
+def check_sample():
+    """With --calib the summary is of its first sample."""
+    model, rng = t.model("bert-tiny"), np.random.default_rng(3)
+    ids = session(model).get_inputs()[0]
+    frames = rng.integers(0, 40, (5, *ids.shape))
+    np.savez(t.at("frames.npz"), **{ids.name: frames})
+    p = t.call("compile", model, "--calib", t.at("frames.npz"), "-o", t.at("core"))
+    made = json.loads(p.stdout)
+    np.savez(t.at("first.npz"), **{ids.name: frames[0]})
+    t.good("quantize", model, "--calib", t.at("frames.npz"), "-o", t.at("q.json"))
+    t.good("run", t.at("q.json"), "--inputs", t.at("first.npz"), "--outputs", t.at("y.npz"))
+    exact, far = dict(zip([o.name for o in session(model).get_outputs()], session(model).run(None, {ids.name: frames[0]}))), []
+    with np.load(t.at("y.npz")) as got:
+        for e in made["error"]:
+            a, b = (v[e["output"]].astype(np.float64).ravel() for v in (got, exact))
+            far.append(abs(e["cosine"] - a @ b / np.sqrt((a @ a) * (b @ b))) + abs(e["max"] - abs(a - b).max()))
+    t.case("with --calib its first sample is measured", "" if far and max(far) < 1e-4 else "%s off" % far)
+    t.case("the summary says so", "" if b"on a sample of --calib" in p.stderr else p.stderr.decode()[-300:])
+
+
 def check_left():
     model = t.model("bert-12")
     t.good("compile", model, "-o", t.at("plain"))
@@ -298,4 +319,4 @@ def check_left():
     t.case("attentions alone are refused", "" if p.returncode == 4 and b"all outputs of the model are made of them" in p.stderr and not os.path.exists(t.at("none")) else p.stderr.decode()[-300:])
 
 
-if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_others, check_halves, check_open, check_left, floor=170)
+if __name__ == "__main__": t.main(check_whole, check_context, check_genai, check_others, check_halves, check_open, check_sample, check_left, floor=172)
