@@ -510,7 +510,10 @@ def check_compiled():
         t.good("compile", named(name), "--context", str(N), "-o", t.at(name + "-16"))
         p = t.call("sim", t.at(name + "-16"), "--stall", "30")
         t.case("%s: its bench passes" % name, "" if p.returncode == 0 else p.stderr.decode()[-300:])
+    for path in t.drawn([e for e in EXPORTS if "mask" in e], 3, os.path.basename):
+        p = t.call("compile", path, "--context", str(N), "--tokens", "-o", t.at("ids"))
+        t.case("%s: ids alone come in, a mask is ones" % os.path.basename(path), p.stderr.decode()[-300:] if p.returncode else "" if b"'attention_mask' is ones" in p.stderr else "nobody says so")
 
 
 if __name__ == "__main__":
-    t.main(check_steps, check_kept, check_changed, check_drawn, check_refused, check_context, check_compiled, floor=168)
+    t.main(check_steps, check_kept, check_changed, check_drawn, check_refused, check_context, check_compiled, floor=170)

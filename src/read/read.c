@@ -476,8 +476,10 @@ static int mlo_settle_context(mlo *m) {
     int again = 0;
     if (!mlo_sort(m, m->model->graph, 0) && !mlo_context(m, &one) && !mlo_bind_open(m)
         && !mlo_scanned(m, &again) && !mlo_standardise_all(m) && one.tokens
-        && !mlo_step_end(m, &one))
-        mlo_standardise_all(m);
+        && !mlo_step_end(m, &one)) {
+        mlo_cacheless c = { m, m->model->graph, one.tokens };
+        if (!mlo_count_all(&c)) mlo_standardise_all(m);
+    }
     mlo_instants_free(&one);
     return mlo_failed(m);
 }
