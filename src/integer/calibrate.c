@@ -554,26 +554,52 @@ static int64_t mlo_samples_drawn(mlo *m, int64_t few) {
     return samples;
 }
 
+/* Which of the model's inputs array i of the calibration data is for; n_input: none. */
+static size_t mlo_calib_input(const mlo *m, size_t i) {
+    const mlo_graph *g = m->model->graph;
+    size_t k = 0;
+    while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
+    return k;
+}
+
+/* Arrays for what is no input: perhaps of the export, which positions, pasts and masks have gone from. */
+static void mlo_calib_others(mlo *m) {
+    for (size_t i = 0; i < m->n_calib; i++)
+        if (mlo_calib_input(m, i) == m->model->graph->n_input)
+            mlo_warn(m,
+                "the calibration data have '%s', which is no input of what was read: it is left "
+                "out",
+                m->calib[i].name);
+}
+
+/* An input that the calibration data have nothing for; NULL: there is none, or no such data. */
+static const char *mlo_calib_missing(const mlo *m) {
+    const mlo_graph *g = m->model->graph;
+    for (size_t k = 0; m->n_calib && k < g->n_input; k++)
+        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name))
+            return g->input[k]->name;
+    return NULL;
+}
+
 static int mlo_calib_check(mlo *m, int64_t *samples) {
     const mlo_graph *g = m->model->graph;
+    const char *missing = mlo_calib_missing(m);
     *samples = m->n_calib ? 1 : mlo_samples_drawn(m, MLO_SAMPLES_GRAM);
     for (size_t i = 0; i < m->n_calib; i++) {
-        size_t k = 0;
-        while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
-        if (k == g->n_input)
+        const size_t k = mlo_calib_input(m, i);
+        if (k == g->n_input && missing)
             return mlo_fail_at(m, MLO_E_FORMAT, m->calib[i].name,
-                "calibration data for an input the model does not have; it has '%s'%s",
-                g->n_input ? g->input[0]->name : "none", g->n_input > 1 ? " and more" : "");
+                "calibration data for an input the model does not have; it has '%s'%s", missing,
+                g->n_input > 1 ? " and more" : "");
+        if (k == g->n_input) continue; /* mlo_calib_others says so */
         mlo_form f = mlo_form_of(mlo_value_of(g, g->input[k]->name));
         if (m->calib[i].rank == f.rank + 1
             || (f.rank && f.dims[0] == 1 && m->calib[i].rank == f.rank))
             *samples = m->calib[i].dims[0] > *samples ? m->calib[i].dims[0] : *samples;
     }
-    for (size_t k = 0; m->n_calib && k < g->n_input; k++)
-        if (!mlo_value_of(g, g->input[k]->name)->tensor && !mlo_calib_of(m, g->input[k]->name))
-            return mlo_fail_at(m, MLO_E_FORMAT, g->input[k]->name,
-                "the calibration data have no array of this input's name; add it");
-    return 0;
+    return missing ? mlo_fail_at(m, MLO_E_FORMAT, missing,
+                         "the calibration data have no array of this input's name; add it")
+                   : 0;
 }
 
 static void mlo_sample_free(mlo *m, mlo_array **arrays, size_t n) {

@@ -450,6 +450,7 @@ static int mlo_quantize(mlo *m, mlo_quantizer *made) {
     q.cost = m->like ? m->like->cost : made->cost;
     MLO_TRY(mlo_sketch_begin(m) || mlo_quantize_options(&q) || mlo_quantize_loop(m, &q.scan));
     MLO_TRY(mlo_quantizable(m, &q.scan));
+    mlo_calib_others(m);
     if (mlo_has_dialect(q.scan.body))
         MLO_TRY(mlo_taps_leave(&q) || mlo_quantize_exact(&q) || mlo_quantize_shown(&q));
     else
