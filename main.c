@@ -57,6 +57,7 @@ typedef struct {
 
     mlo *m; /* the handle that failures end in */
     int opened; /* files that m has opened */
+    int opened_anew; /* those of the handle that takes its place */
     int passed_on; /* 1: the failure came in on stdin: it has had its line */
     int stdout_broken; /* 1: nothing more can be written there */
     int stdout_begun; /* 1: nothing more should be written there */

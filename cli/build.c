@@ -64,33 +64,37 @@ static int cli_floats_stopped(void *user, const char *name, int64_t iteration, c
     return stop;
 }
 
-/* The first sample of --calib, as the inputs want it. (What does not fit quantize says.) */
-static const mlo_array *cli_floats_sample(cli_floats *f, size_t *n) {
+/* The first sample of --calib, as a model that was read wants its inputs, for the caller to free; NULL where there is
+ * none that fits. (What does not fit quantize says.) */
+static mlo_array *cli_sample(mlo *m, const cli_npz *calib, size_t *n) {
     const mlo_array *in;
-    if (mlo_signature(f->m, 0, &in, n)
-        || !(f->sample = (mlo_array *)calloc(*n + 1, sizeof *f->sample)))
-        return NULL;
-    for (f->n_sample = 0; f->n_sample < *n; f->n_sample++) {
-        const mlo_array *to = &in[f->n_sample];
+    mlo_array *sample = calib->n && !mlo_signature(m, 0, &in, n)
+        ? (mlo_array *)calloc(*n + 1, sizeof *sample)
+        : NULL;
+    for (size_t i = 0; sample && i < *n; i++) {
         size_t k = 0;
-        while (k < f->calib->n && strcmp(f->calib->array[k].name, to->name)) k++;
-        if (k == f->calib->n || f->calib->array[k].dtype != to->dtype
-            || cli_count(&f->calib->array[k]) < cli_count(to))
+        while (k < calib->n && strcmp(calib->array[k].name, in[i].name)) k++;
+        if (k == calib->n || calib->array[k].dtype != in[i].dtype
+            || cli_count(&calib->array[k]) < cli_count(&in[i])) {
+            free(sample);
             return NULL;
-        f->sample[f->n_sample] = *to;
-        f->sample[f->n_sample].data = f->calib->array[k].data;
+        }
+        sample[i] = in[i];
+        sample[i].data = calib->array[k].data;
     }
-    return f->sample;
+    return sample;
 }
 
 static void *cli_floats_run(void *user) {
     cli_floats *f = (cli_floats *)user;
     const mlo_array *in = NULL;
     size_t n_in = 0;
-    if (mlo_to(f->m, "read")
-        || (f->calib->n ? !(in = cli_floats_sample(f, &n_in))
-                        : mlo_draw(f->m, MLO_BENCH_DRAW, &in, &n_in))
-        || mlo_watch(f->m, cli_floats_stopped, f) || mlo_run(f->m, in, n_in, &f->exact, &f->n))
+    if (!mlo_to(f->m, "read") && (f->sample = cli_sample(f->m, f->calib, &f->n_sample)) == NULL
+        && !f->calib->n)
+        mlo_draw(f->m, MLO_BENCH_DRAW, &in, &n_in);
+    const mlo_array *x = f->sample ? f->sample : in;
+    if (!x || mlo_watch(f->m, cli_floats_stopped, f)
+        || mlo_run(f->m, x, f->sample ? f->n_sample : n_in, &f->exact, &f->n))
         f->n = 0;
     return NULL;
 }
@@ -477,6 +481,63 @@ static int cli_words(cli *c, cli_npz *inputs, cli_npz *golden) {
     return mlo_words(c->m, inputs->array, inputs->n, golden->array, golden->n);
 }
 
+/* How many inputs and outputs a model has. */
+static size_t cli_ends_of(mlo *m) {
+    const mlo_array *ends;
+    size_t in, out;
+    return mlo_signature(m, 0, &ends, &in) || mlo_signature(m, 1, &ends, &out) ? 0 : in + out;
+}
+
+/* The model in another handle, read, with words to be written with; 0: it was no export, or is another one (without
+ * its cache, say) once it is read, or fails. */
+static int cli_read_anew(cli *c, mlo *m, cli_bytes *b, const cli_npz *calib, mlo_array **sample) {
+    const mlo_array *in;
+    size_t n;
+    if (cli_options(c, m) || cli_load(c, m, b) || *mlo_stage(m)) return 0;
+    const size_t ends = cli_ends_of(m);
+    if (mlo_to(m, "read") || cli_ends_of(m) != ends) return 0;
+    if ((*sample = cli_sample(m, calib, &n)) == NULL && mlo_draw(m, MLO_BENCH_DRAW, &in, &n))
+        return 0;
+    return !mlo_words(m, *sample ? *sample : in, n, NULL, 0);
+}
+
+/* With --whole, what cannot be integers is written in floats, as it stands: with a word. Without, a word says that. */
+static int cli_as_it_stands(cli *c, cli_bytes *b, const cli_npz *calib, mlo_array **sample) {
+    const mlo_error *why = mlo_failure(c->m);
+    const char *target = cli_value(c, "target");
+    const int may = why && (why->code == MLO_E_LOOP || why->code == MLO_E_UNSUPPORTED)
+        && c->verb->bit == V_COMPILE && target && !strcmp(target, "c") && !cli_value(c, "inputs");
+    mlo *anew = may ? cli_handle(&c->opened_anew, NULL) : NULL; /* read's warnings were said */
+    if (!anew || !cli_read_anew(c, anew, b, calib, sample)) {
+        mlo_close(anew);
+        return cli_failed(c);
+    }
+    cli_tick_clear();
+    if (!cli_value(c, "whole")) {
+        fprintf(stderr,
+            "mlo: --whole writes a network that cannot be integers as it stands, in floats\n");
+        mlo_close(anew);
+        return cli_failed(c);
+    }
+    fprintf(stderr,
+        "mlo: warning: %s: %s%s%s; so the network is written as it stands, in floats (--whole)\n",
+        why->stage, why->node, *why->node ? ": " : "", why->message);
+    mlo_close(c->m);
+    c->m = anew;
+    return 0;
+}
+
+/* To the stage that emit takes, or not: *stands. *sample is for the caller to free when all is written. */
+static int cli_build_to(cli *c, const char *stage, cli_bytes *b, const cli_npz *calib,
+    cli_reports *r, int *stands, mlo_array **sample) {
+    const cli_reports none = { NULL, NULL, NULL, NULL };
+    if (cli_failed(c) || (!cli_to(c, stage, r, calib) && !cli_report_write(c, r)))
+        return cli_failed(c);
+    *r = none; /* what was read anew has no loop */
+    *stands = !cli_as_it_stands(c, b, calib, sample);
+    return cli_failed(c);
+}
+
 static int cli_build(cli *c) {
     const char *dir = cli_value(c, "o");
     cli_bytes b = { NULL, 0 };
@@ -490,6 +551,8 @@ static int cli_build(cli *c) {
         : cli_value(c, "target") && !strcmp(cli_value(c, "target"), "c") ? "lower"
                                                                          : "fold";
     size_t n = 0;
+    int stands = 0;
+    mlo_array *sample = NULL;
     struct timespec begin, end;
     memset(&t, 0, sizeof t);
     memset(&inputs, 0, sizeof inputs);
@@ -504,16 +567,16 @@ static int cli_build(cli *c) {
     if (!cli_failed(c)) cli_calib(c, &calib);
     cli_open_sizes(c, &b);
     cli_floats_begin(c, &floats, &calib, &b);
-    if (!cli_failed(c) && !cli_to(c, stage, &r, &calib) && !cli_report_write(c, &r)) {
+    if (!cli_build_to(c, stage, &b, &calib, &r, &stands, &sample)) {
         if (!cli_tree_open(c, &t, dir)) mlo_emit(c->m, cli_tree_sink, &t);
         cli_tree_close(&t);
     }
     cJSON *manifest = cli_failed(c) ? NULL : cJSON_ParseWithLength(t.manifest.data, t.manifest.n);
     if (!cli_failed(c) && !manifest) cli_fail(c, MLO_E_BUG, "manifest.json", "is no JSON");
     const int whole = manifest && c->verb->bit == V_COMPILE;
-    cli_floats_end(&floats, !whole);
+    cli_floats_end(&floats, !whole || stands);
     if (whole) {
-        n = cli_float_error(c, &floats, &errors);
+        if (!stands) n = cli_float_error(c, &floats, &errors);
         if (!cli_failed(c)) cli_accuracy_write(c, &t.manifest, errors, n);
         clock_gettime(CLOCK_MONOTONIC, &end);
         if (!cli_failed(c))
@@ -524,6 +587,7 @@ static int cli_build(cli *c) {
         cli_build_json(c, &r, manifest, errors, n);
     mlo_close(floats.m);
     free(floats.sample);
+    free(sample);
     pthread_mutex_destroy(&floats.lock);
     cJSON_Delete(manifest);
     free(errors);

@@ -9,6 +9,7 @@
     floats      Deeploy's CCT and microLlama in FP32, their golden arrays (../shared/deeploy, where that is)
     operators   operators of floats, each form of them an output: ONNX Runtime's numbers
     tiled       networks of floats in arenas smaller than their values: the same numbers, the bytes copied as foretold, down to the least that any arena may have, which is said
+    alone       without --inputs what cannot be integers is written as it stands, with drawn words or those of --calib
     limits      NaN and infinity, softmax below opset 13, names that end a comment, memory for large weights
     index       an id outside of its table is said, and nothing else is read
     cache       decoders that go on from call to call (--context): each call's rows are those of the prompt as a whole in ONNX Runtime, in parts of any size; the trained one tells mlo's text;
@@ -319,6 +320,24 @@ def check_tiled():
             if most < 1000: t.case("%s: steps that are cut" % what, "" if sum(s["tile"] < s["units"] for s in m["tiles"]) >= (10 if name == "wide" else 3) else str([(s["node"], s["tile"], s["units"]) for s in m["tiles"]]))
 
 
+def check_alone():
+    """Without --inputs what cannot be integers is written as it stands, with drawn words, or those of --calib: the C that --inputs gives, the test passes."""
+    model, feeds = wide()
+    path, p = whole(model, feeds, "alone")
+    sample = t.at("alone-calib.npz")
+    np.savez(sample, **{k: np.stack([v, v + 1]) for k, v in feeds.items()})
+    for what, flags in ("drawn", []), ("of --calib", ["--calib", sample]):
+        to = "%s-%d" % (path, len(flags))
+        q = t.call("compile", t.at("alone.onnx"), "--target", "c", "--whole", *flags, "-o", to)
+        said = q.returncode or p.returncode or b"as it stands" not in q.stderr
+        t.case("alone, %s: the C that --inputs gives" % what, q.stderr.decode()[-300:] if said else ", ".join(f for f in ("model.c", "weights.c", "model.h") if t.read(os.path.join(to, f)) != t.read(os.path.join(path, f))))
+        if said: continue
+        t.case("alone, %s: its own test" % what, tested(to, "gcc", ["-O2"]))
+        if flags: t.case("alone: those are the test's words", "" if text(to, "test.c").replace(" ", "") == text(path, "test.c").replace(" ", "") else "others")
+    p = t.call("compile", os.path.join(t.tests, "models/single/llama-d18-sdpa-single.onnx"), "--hold", sample, "--target", "c", "--whole", "-o", t.at("held"))
+    t.case("what fails otherwise fails", "" if p.returncode and not os.path.exists(t.at("held")) else "it goes through")
+
+
 def check_limits():
     """What no number is, what is larger than any, softmax as it was below opset 13, names that end a comment; memory."""
     x = INPUTS["x"].copy()
@@ -558,8 +577,11 @@ def check_refused():
     model, feeds = network([("Relu", ["x"], {})], {"x": x})
     path = t.at("c-unsaid")
     onnx.save(model, t.at("unsaid.onnx"))
-    p = t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--whole", "-o", path)
-    refused("no loop, and no words", p, path, "loop")
+    p = t.call("compile", t.at("unsaid.onnx"), "--target", "c", "--whole", "-o", path + "-so")
+    t.case("no loop, and no words: as it stands, in a line", p.stderr.decode() if p.returncode else "" if p.stderr.count(b"so the network is written as it stands, in floats (--whole)") == 1 else "it says nothing")
+    p = t.call("compile", t.at("unsaid.onnx"), "--target", "c", "-o", path + "-not")
+    refused("no loop, and no --whole", p, path + "-not", "loop")
+    t.case("no loop, and no --whole: what would do", "" if b"--whole writes a network that cannot be integers as it stands" in p.stderr else p.stderr.decode())
     np.savez(t.at("unsaid.npz"), **feeds)
     model, feeds = network([("Erf", ["x"], {})], {"x": x})
     onnx.save(model, t.at("erf.onnx"))
@@ -585,4 +607,4 @@ def check_wrong():
         t.case("off by %g of the largest" % off, "" if said in p.stdout and (p.returncode == 0) == (b"PASS" in said) else p.stdout.decode() + p.stderr.decode())
 
 
-t.main(check_around, check_compilers, check_floats, check_operators, check_tiled, check_limits, check_index, check_cache, check_masks, check_tokens, check_again, check_refused, check_wrong, floor=300)
+t.main(check_around, check_compilers, check_floats, check_operators, check_tiled, check_alone, check_limits, check_index, check_cache, check_masks, check_tokens, check_again, check_refused, check_wrong, floor=306)
