@@ -1,6 +1,7 @@
 /* A network of integers, as mlo wrote it: C99 without libraries.
  *
  *     static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_ARENA_BYTES];
+@TILED@ *     static _Alignas(MODEL_ALIGN) unsigned char memory[MODEL_MEMORY_BYTES];
  *     int status = model_run(@EXAMPLE@, arena, sizeof arena);
  *
  * An argument's type is its words' range: for any of them, no number inside wraps. Nothing is allocated and

@@ -1,6 +1,7 @@
 /* The model as a whole: its own inputs and outputs, in its own types and order. @NEEDS@
  *
  *     static _Alignas(MODEL_ALIGN) unsigned char arena[MODEL_WHOLE_BYTES];
+@TILED@ *     static _Alignas(MODEL_ALIGN) unsigned char memory[MODEL_MEMORY_BYTES];
  *     int status = model_whole(@EXAMPLE@, arena, sizeof arena);
  *
 @EACH@ * Tokens go on where the last call ended, as cache says (zeroes: they begin); of each of them there are so many

@@ -308,16 +308,18 @@ static int mlo_flat_emit_weights(mlo_flat_writer *w) {
 
 static int mlo_flat_emit_header(mlo_flat_writer *w) {
     mlo *m = w->e->m;
-    const mlo_hole holes[] = {
-        { "EXAMPLE", w->f->g->n_output > 1 ? "in0, .., out0, .." : "in0, .., out0", NULL },
+    const mlo_hole holes[] = { { "EXAMPLE",
+                                   mlo_format(m, "in0, .., out0%s%s",
+                                       w->f->g->n_output > 1 ? ", .." : "",
+                                       w->f->tiled ? ", memory, sizeof memory" : ""),
+                                   NULL },
         { "ARENA", mlo_integer(m, mlo_flat_arena_bytes(w->f)), NULL },
         { "PROOF", w->f->tiled ? "parts of values, as --arena said" : mlo_plan_text(m, &w->f->plan),
             NULL },
         { "TILED", mlo_flat_if_tiled(w), NULL },
         { "MEMORY", mlo_integer(m, mlo_max(w->f->plan.bytes, MLO_PLAN_ALIGN)), NULL },
         { "PARAMETERS", NULL, mlo_flat_members }, { "ARGUMENTS", NULL, mlo_flat_arguments },
-        { "SIGNATURE", mlo_flat_signature(w), NULL }, { NULL, NULL, NULL }
-    };
+        { "SIGNATURE", mlo_flat_signature(w), NULL }, { NULL, NULL, NULL } };
     MLO_TRY(mlo_share_copy(&w->e->t, "c/network.h", holes, w));
     return mlo_file_text(w->e, "model.h");
 }
