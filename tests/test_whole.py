@@ -334,6 +334,12 @@ def check_alone():
         if said: continue
         t.case("alone, %s: its own test" % what, tested(to, "gcc", ["-O2"]))
         if flags: t.case("alone: those are the test's words", "" if text(to, "test.c").replace(" ", "") == text(path, "test.c").replace(" ", "") else "others")
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
+    feeds["p"] = floats(3, *feeds["p"].shape[1:])
+    del model.graph.value_info[:]
+    for o in model.graph.output: o.type.tensor_type.ClearField("shape")
+    path, p = whole(model, feeds, "batch")
+    t.case("alone: words say how many there are of what is left open", p.stderr.decode() if p.returncode else far(Model(path)(list(feeds.values()))[0], session(t.at("batch.onnx")).run(None, feeds)[0]))
     p = t.call("compile", os.path.join(t.tests, "models/single/llama-d18-sdpa-single.onnx"), "--hold", sample, "--target", "c", "--whole", "-o", t.at("held"))
     t.case("what fails otherwise fails", "" if p.returncode and not os.path.exists(t.at("held")) else "it goes through")
 
@@ -607,4 +613,4 @@ def check_wrong():
         t.case("off by %g of the largest" % off, "" if said in p.stdout and (p.returncode == 0) == (b"PASS" in said) else p.stdout.decode() + p.stderr.decode())
 
 
-t.main(check_around, check_compilers, check_floats, check_operators, check_tiled, check_alone, check_limits, check_index, check_cache, check_masks, check_tokens, check_again, check_refused, check_wrong, floor=306)
+t.main(check_around, check_compilers, check_floats, check_operators, check_tiled, check_alone, check_limits, check_index, check_cache, check_masks, check_tokens, check_again, check_refused, check_wrong, floor=307)

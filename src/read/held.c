@@ -51,6 +51,21 @@ static int mlo_hold_all(mlo *m) {
     return 0;
 }
 
+/* Words that a model is written with (mlo_words) have sizes for what it leaves open. */
+static int mlo_words_sizes(mlo *m) {
+    const mlo_graph *g = m->model->graph;
+    for (size_t i = 0; i < m->n_words; i++)
+        for (size_t k = 0; k < g->n_input; k++) {
+            const mlo_array *a = &m->words[i];
+            const mlo_type *type = g->input[k]->type;
+            mlo_shape *s = type && type->tensor ? type->tensor->shape : NULL;
+            if (!s || !mlo_eq(g->input[k]->name, a->name) || s->n_dim != (size_t)a->rank) continue;
+            for (int d = 0; d < a->rank; d++)
+                if (s->dim[d].param || !s->dim[d].has) mlo_held_dim(m, &s->dim[d], a->dims[d]);
+        }
+    return mlo_failed(m);
+}
+
 /* For stage read; the array is the caller's. */
 static int mlo_held_add(mlo *m, const mlo_array *a) {
     mlo_tensor *t = mlo_tensor_from(m, mlo_or_empty(a->name), a);

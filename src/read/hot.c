@@ -33,9 +33,9 @@ static const mlo_value *mlo_hot_position(
     static const char *const shapes[] = { "Unsqueeze", "Reshape", "Identity", "Cast", NULL };
     const mlo_value *v = mlo_value_of(c->g, mask);
     const mlo_node *n = v ? v->producer : NULL;
-    for (int depth = 0; n && mlo_is_one_of(n, shapes) && depth < 8; depth++)
+    for (int depth = 0; n && n->n_input && mlo_is_one_of(n, shapes) && depth < 8; depth++)
         n = (v = mlo_value_of(c->g, n->input[0])) ? v->producer : NULL;
-    if (!n || !mlo_is(n, "Equal")) return NULL;
+    if (!n || !mlo_is(n, "Equal") || n->n_input != 2) return NULL;
     for (size_t k = 0; k < 2; k++) {
         const mlo_value *all = mlo_value_of(c->g, n->input[k]);
         const mlo_value *one = mlo_value_of(c->g, n->input[1 - k]);

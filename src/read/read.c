@@ -497,8 +497,8 @@ static int mlo_read(mlo *m) {
         || mlo_each_message(m, MLO_M_GRAPH, g, MLO_M_GRAPH, mlo_mend_steps, NULL))
         return mlo_failed(m);
     mlo_drop_initialized_inputs(m);
-    if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_index(m, g) || mlo_cache_branch_held(m, g)
-        || mlo_branches(m, &again) || mlo_settle_context(m))
+    if (mlo_bind_options(m) || mlo_hold_all(m) || mlo_words_sizes(m) || mlo_index(m, g)
+        || mlo_cache_branch_held(m, g) || mlo_branches(m, &again) || mlo_settle_context(m))
         return mlo_failed(m);
     if (mlo_context_settled(m) || mlo_last_rows(m) || mlo_selects(m) || mlo_unwrap(m)
         || mlo_unbatch(m) || mlo_cut_leading(m) || mlo_turn_all(m, g))
