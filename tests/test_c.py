@@ -543,10 +543,20 @@ def check_sim():
     t.case("a file that is not the manifest's", "" if p.returncode == 1 and b"model.c is not the file" in p.stderr else p.stderr.decode() or "it says nothing")
 
 
+def judged(what, name, call, cases, want):
+    """What a function of src/exact/round.c makes of rows of numbers, `call` of a[0], a[1], ..: with sanitizers, and in lanes."""
+    code = t.write(name + ".c", '#include <stdint.h>\n#include "%s"\nvoid all(int n, const int32_t *a, int32_t *y) {\n'
+                   "    for (int i = 0; i < n; i++, a += %d) y[i] = %s;\n}\n" % (os.path.join(t.root, "src/exact/round.c"), len(cases[0]), call))
+    given, got = np.array(cases, np.int32), np.zeros(len(cases), np.int32)
+    for flags in ["-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"], ["-O3", "-march=native"]:
+        library = t.at("%s%s.so" % (name, flags[0]))
+        subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", library, code], check=True)
+        ctypes.CDLL(library).all(len(cases), ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(got.ctypes.data))
+        t.case("%s, %s" % (what, flags[0]), differ(got, np.array(want)))
+
+
 def check_narrow():
     """mlo_requantize_narrow against Python's integers, at all that it is said to take: the ends of each, and numbers drawn."""
-    code = t.write("narrow.c", '#include <stdint.h>\n#include "%s"\nvoid all(int n, const int32_t *a, int32_t *y) {\n'
-                   "    for (int i = 0; i < n; i++, a += 6) y[i] = mlo_requantize_narrow(a[0], a[1], a[2], a[3], a[4], a[5]);\n}\n" % os.path.join(t.root, "src/exact/round.c"))
     rng, cases = np.random.default_rng(9), []
     for part in range(1, 17):
         most = min(1 << 15 + part, (1 << 31) - 1)
@@ -554,29 +564,17 @@ def check_narrow():
             accs = [-most, 1 - most, -1, 0, 1, most - 1, most, *rng.integers(-most, most + 1, 12), *(rng.integers(-most, most + 1, 8) >> rng.integers(1, 24, 8))]
             cases += [(int(acc), int(mult), shift, part, lo, hi) for acc in accs for mult in (0, 1, 16384, 32767, rng.integers(0, 32768)) for lo, hi in ((-128, 127), (-(1 << 30), 1 << 30))]
     want = [max(lo, min(hi, (acc * mult + (1 << shift - 1)) >> shift)) for acc, mult, shift, _, lo, hi in cases]
-    given, got = np.array(cases, np.int32), np.zeros(len(cases), np.int32)
-    for flags in ["-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"], ["-O3", "-march=native"]:
-        library = t.at("narrow%s.so" % flags[0])
-        subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", library, code], check=True)
-        ctypes.CDLL(library).all(len(cases), ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(got.ctypes.data))
-        t.case("requantized in 32 bits, %s" % flags[0], differ(got, np.array(want)))
+    judged("requantized in 32 bits", "narrow", "mlo_requantize_narrow(a[0], a[1], a[2], a[3], a[4], a[5])", cases, want)
 
 
 def check_sums():
     """mlo_add_one against Python's integers: operands of 16 bits, multipliers of 15, every shift; the ends of each, and numbers drawn."""
-    code = t.write("sums.c", '#include <stdint.h>\n#include "%s"\nvoid all(int n, const int32_t *a, int32_t *y) {\n'
-                   "    for (int i = 0; i < n; i++, a += 7) y[i] = mlo_add_one(a[0], a[1], a + 2, a[5], a[6]);\n}\n" % os.path.join(t.root, "src/exact/round.c"))
     rng, cases = np.random.default_rng(13), []
     for shift in range(1, 63):
         pairs = [(a, b) for a in (-32768, -1, 0, 1, 32767) for b in (-32768, 0, 32767)] + list(zip(rng.integers(-32768, 32768, 20), rng.integers(-32768, 32768, 20) >> rng.integers(0, 16, 20)))
         cases += [(int(a), int(b), int(ma), int(mb), shift, lo, hi) for a, b in pairs for ma, mb in ((0, 1), (32767, 32767), (16384, 0), rng.integers(0, 32768, 2), rng.integers(0, 32768, 2)) for lo, hi in ((-128, 127), (-32768, 32767))]
     want = [max(lo, min(hi, a * ma + b * mb + (1 << shift - 1) >> shift)) for a, b, ma, mb, shift, lo, hi in cases]
-    given, got = np.array(cases, np.int32), np.zeros(len(cases), np.int32)
-    for flags in ["-O0", "-fsanitize=undefined", "-fno-sanitize-recover=all"], ["-O3", "-march=native"]:
-        library = t.at("sums%s.so" % flags[0])
-        subprocess.run(["gcc", "-std=c99", *flags, "-shared", "-fPIC", "-o", library, code], check=True)
-        ctypes.CDLL(library).all(len(cases), ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(got.ctypes.data))
-        t.case("sums of 32 bits, %s" % flags[0], differ(got, np.array(want)))
+    judged("sums of 32 bits", "sums", "mlo_add_one(a[0], a[1], a + 2, a[5], a[6])", cases, want)
 
 
 def weighed(scores, mult, shift, all, bits):
