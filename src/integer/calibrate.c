@@ -554,18 +554,10 @@ static int64_t mlo_samples_drawn(mlo *m, int64_t few) {
     return samples;
 }
 
-/* Which of the model's inputs array i of the calibration data is for; n_input: none. */
-static size_t mlo_calib_input(const mlo *m, size_t i) {
-    const mlo_graph *g = m->model->graph;
-    size_t k = 0;
-    while (k < g->n_input && !mlo_eq(g->input[k]->name, m->calib[i].name)) k++;
-    return k;
-}
-
 /* Arrays for what is no input: perhaps of the export, which positions, pasts and masks have gone from. */
 static void mlo_calib_others(mlo *m) {
     for (size_t i = 0; i < m->n_calib; i++)
-        if (mlo_calib_input(m, i) == m->model->graph->n_input)
+        if (mlo_input_of(m->model->graph, m->calib[i].name) == m->model->graph->n_input)
             mlo_warn(m,
                 "the calibration data have '%s', which is no input of what was read: it is left "
                 "out",
@@ -586,7 +578,7 @@ static int mlo_calib_check(mlo *m, int64_t *samples) {
     const char *missing = mlo_calib_missing(m);
     *samples = m->n_calib ? 1 : mlo_samples_drawn(m, MLO_SAMPLES_GRAM);
     for (size_t i = 0; i < m->n_calib; i++) {
-        const size_t k = mlo_calib_input(m, i);
+        const size_t k = mlo_input_of(g, m->calib[i].name);
         if (k == g->n_input && missing)
             return mlo_fail_at(m, MLO_E_FORMAT, m->calib[i].name,
                 "calibration data for an input the model does not have; it has '%s'%s", missing,

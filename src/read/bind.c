@@ -97,14 +97,20 @@ static mlo_shape *mlo_input_shape(mlo *m, mlo_value_info *v, size_t rank) {
     return v->type->tensor->shape = s;
 }
 
+/* Which of the graph's inputs has a name, n_input: none. */
+static size_t mlo_input_of(const mlo_graph *g, const char *name) {
+    size_t i = 0;
+    while (i < g->n_input && !mlo_eq(g->input[i]->name, name)) i++;
+    return i;
+}
+
 /* Which input of the model is called so; their number, when none is: `asks`, who wants it, says which may be meant. */
 static size_t mlo_input_called(mlo *m, const char *asks, const char *name) {
     const mlo_graph *g = m->model->graph;
+    const size_t at = mlo_input_of(g, name);
     const char *near = NULL;
-    for (size_t i = 0; i < g->n_input; i++) {
-        if (mlo_eq(g->input[i]->name, name)) return i;
-        mlo_nearer(name, g->input[i]->name, &near);
-    }
+    if (at < g->n_input) return at;
+    for (size_t i = 0; i < g->n_input; i++) mlo_nearer(name, g->input[i]->name, &near);
     const char *first = g->n_input ? g->input[0]->name : "";
     mlo_fail_at(m, MLO_E_USAGE, NULL, "%s: no input is called '%s'; %s '%s'%s", asks, name,
         near ? "did you mean" : "the first is called", near ? near : first, near ? "?" : "");

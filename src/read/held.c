@@ -54,15 +54,14 @@ static int mlo_hold_all(mlo *m) {
 /* Words that a model is written with (mlo_words) have sizes for what it leaves open. */
 static int mlo_words_sizes(mlo *m) {
     const mlo_graph *g = m->model->graph;
-    for (size_t i = 0; i < m->n_words; i++)
-        for (size_t k = 0; k < g->n_input; k++) {
-            const mlo_array *a = &m->words[i];
-            const mlo_type *type = g->input[k]->type;
-            mlo_shape *s = type && type->tensor ? type->tensor->shape : NULL;
-            if (!s || !mlo_eq(g->input[k]->name, a->name) || s->n_dim != (size_t)a->rank) continue;
-            for (int d = 0; d < a->rank; d++)
-                if (s->dim[d].param || !s->dim[d].has) mlo_held_dim(m, &s->dim[d], a->dims[d]);
-        }
+    for (size_t i = 0; i < m->n_words; i++) {
+        const mlo_array *a = &m->words[i];
+        const size_t at = mlo_input_of(g, a->name);
+        const mlo_type *type = at < g->n_input ? g->input[at]->type : NULL;
+        mlo_shape *s = type && type->tensor ? type->tensor->shape : NULL;
+        for (int d = 0; s && s->n_dim == (size_t)a->rank && d < a->rank; d++)
+            if (s->dim[d].param || !s->dim[d].has) mlo_held_dim(m, &s->dim[d], a->dims[d]);
+    }
     return mlo_failed(m);
 }
 

@@ -16,13 +16,11 @@
 /* Is it 0, 1, .. of so many, along one axis? */
 static int mlo_hot_counts(const mlo_cacheless *c, const mlo_tensor *t, int64_t positions) {
     mlo_array *a = mlo_tensor_count(t) == positions ? mlo_tensor_load(c->m, t) : NULL;
-    int counts = a && !mlo_dtype_is_float(a->dtype);
-    for (int64_t i = 0; counts && i < positions; i++) {
-        int64_t value = -1;
-        mlo_convert(MLO_INT64, &value, a->dtype,
-            (const char *)a->data + (size_t)i * mlo_dtype_size(a->dtype), 1);
-        counts = value == i;
-    }
+    int64_t *at = a && !mlo_dtype_is_float(a->dtype) ? MLO_NEW_N(c->m, int64_t, (size_t)positions)
+                                                     : NULL;
+    int counts = at != NULL;
+    if (at) mlo_convert(MLO_INT64, at, a->dtype, a->data, (size_t)positions);
+    for (int64_t i = 0; counts && i < positions; i++) counts = at[i] == i;
     mlo_array_free(c->m, a);
     return counts;
 }
