@@ -141,8 +141,8 @@ const char *mlo_stage(const mlo *m);         /* the last stage done, "" before r
 int mlo_template(mlo *m, const void *bytes, size_t n);
 
 /* Calibration samples for quantize: arrays named as the model's inputs; the first axis may be samples. Tokens that the attention mask hides do not
-   count; an array for what is no input of the model that was read is left out, with a warning. Borrowed until quantize is done. The option "max-cost" says what wider operands may cost; unset: 1.15, 1 where "activations" or the model
-   says widths. The option "sketch" asks for no calibration and reads no matrix: what it makes is for fold and mlo_show, mlo_emit and mlo_run refuse it. */
+   count; an array for what is no input of the model that was read is left out, with a warning. Borrowed until quantize is done. The option "max-cost"
+   says what wider operands may cost; unset: 1.15, 1 where "activations" or the model says widths. The option "sketch" asks for no calibration and reads no matrix: what it makes is for fold and mlo_show, mlo_emit and mlo_run refuse it. */
 int mlo_calibrate(mlo *m, const mlo_array *arrays, size_t n);
 
 /* Inputs that are constants of the model, with these values: stage read makes initializers of them. By name; each has its input's type and shape, and
@@ -151,7 +151,8 @@ int mlo_hold(mlo *m, const mlo_array *arrays, size_t n);
 
 /* A network whose numbers are whole, whatever their type: with target c, mlo_emit writes it as it stands, each input in the narrowest type that holds
    these words, each result in one that is proved to hold it. golden: the outputs that the test compares with; n_golden 0: mlo's own. By name, or by
-   position; what the model leaves open is as large as an input's words of its name. Borrowed until mlo_emit is done; n 0: none, and the model is quantized. */
+   position; what the model leaves open is as large as an input's words of its name. Borrowed until mlo_emit is done; n 0: none, and the model is
+   quantized. */
 int mlo_words(mlo *m, const mlo_array *inputs, size_t n, const mlo_array *golden, size_t n_golden);
 
 /* Another export of the same decoder, loaded, with the options of m: a prompt, where m is a step with a cache ("context" makes both N tokens). Stages

@@ -163,11 +163,16 @@ static int cli_hold(cli *c, mlo *m) {
     return cli_failed(c);
 }
 
+/* Is it C that is made? */
+static int cli_makes_c(const cli *c) {
+    const char *target = cli_value(c, "target");
+    return target && !strcmp(target, "c");
+}
+
 /* Hands the library's options over: the config's first, since the last one wins. */
 static int cli_options(cli *c, mlo *m) {
     if (*c->open) mlo_set(m, "open", c->open);
-    const char *target = cli_value(c, "target"); /* plain C takes a batch as it is */
-    if (c->verb->bit == V_COMPILE && !(target && !strcmp(target, "c")))
+    if (c->verb->bit == V_COMPILE && !cli_makes_c(c)) /* plain C takes a batch as it is */
         mlo_set(m, "unbatch", "try");
     for (int config = 1; config >= 0; config--)
         for (int i = 0; i < c->n_given; i++)

@@ -42,8 +42,8 @@ static cli_error cli_compare(const mlo_array *a, const mlo_array *b) {
 typedef struct {
     mlo *m;
     const cli_npz *calib;
-    mlo_array *sample; /* of it, the model's inputs; NULL: there is no --calib */
-    size_t n_sample;
+    mlo_array *sample; /* of it, the model's inputs; NULL: a frame was drawn */
+    size_t n_sample; /* inputs of either */
     int opened; /* files that m has opened */
     int stop; /* 1: nobody wants to know any more */
     int runs; /* 1: there is a thread to join */
@@ -72,29 +72,29 @@ static mlo_array *cli_sample(mlo *m, const cli_npz *calib, size_t *n) {
         ? (mlo_array *)calloc(*n + 1, sizeof *sample)
         : NULL;
     for (size_t i = 0; sample && i < *n; i++) {
-        size_t k = 0;
-        while (k < calib->n && strcmp(calib->array[k].name, in[i].name)) k++;
-        if (k == calib->n || calib->array[k].dtype != in[i].dtype
-            || cli_count(&calib->array[k]) < cli_count(&in[i])) {
+        const mlo_array *a = cli_npz_find(calib, in[i].name);
+        if (!a || a->dtype != in[i].dtype || cli_count(a) < cli_count(&in[i])) {
             free(sample);
             return NULL;
         }
         sample[i] = in[i];
-        sample[i].data = calib->array[k].data;
+        sample[i].data = a->data;
     }
     return sample;
 }
 
+/* What a model is tried on: that sample, which *sample frees, or the bench's first frame. NULL: it has failed. */
+static const mlo_array *cli_first(mlo *m, const cli_npz *calib, mlo_array **sample, size_t *n) {
+    const mlo_array *in = *sample = cli_sample(m, calib, n);
+    return in || !mlo_draw(m, MLO_BENCH_DRAW, &in, n) ? in : NULL;
+}
+
 static void *cli_floats_run(void *user) {
     cli_floats *f = (cli_floats *)user;
-    const mlo_array *in = NULL;
-    size_t n_in = 0;
-    if (!mlo_to(f->m, "read") && (f->sample = cli_sample(f->m, f->calib, &f->n_sample)) == NULL
-        && !f->calib->n)
-        mlo_draw(f->m, MLO_BENCH_DRAW, &in, &n_in);
-    const mlo_array *x = f->sample ? f->sample : in;
-    if (!x || mlo_watch(f->m, cli_floats_stopped, f)
-        || mlo_run(f->m, x, f->sample ? f->n_sample : n_in, &f->exact, &f->n))
+    const mlo_array *in;
+    if (mlo_to(f->m, "read") || !(in = cli_first(f->m, f->calib, &f->sample, &f->n_sample))
+        || mlo_watch(f->m, cli_floats_stopped, f)
+        || mlo_run(f->m, in, f->n_sample, &f->exact, &f->n))
         f->n = 0;
     return NULL;
 }
@@ -466,13 +466,12 @@ static int cli_accuracy_write(
 
 /* --inputs, --golden: a network of integers, as it stands. */
 static int cli_words(cli *c, cli_npz *inputs, cli_npz *golden) {
-    const char *target = cli_value(c, "target");
     if (!cli_value(c, "inputs"))
         return cli_value(c, "golden")
             ? cli_fail(
                   c, MLO_E_USAGE, NULL, "--golden needs --inputs, too: what makes these outputs")
             : 0;
-    if (!target || strcmp(target, "c"))
+    if (!cli_makes_c(c))
         return cli_fail(c, MLO_E_USAGE, NULL, "--inputs is of C; give --target c, too");
     if (cli_npz_read(c, cli_value(c, "inputs"), inputs)) return cli_failed(c);
     if (!inputs->n) return cli_fail(c, MLO_E_FORMAT, cli_value(c, "inputs"), "holds no array");
@@ -496,17 +495,14 @@ static int cli_read_anew(cli *c, mlo *m, cli_bytes *b, const cli_npz *calib, mlo
     if (cli_options(c, m) || cli_load(c, m, b) || *mlo_stage(m)) return 0;
     const size_t ends = cli_ends_of(m);
     if (mlo_to(m, "read") || cli_ends_of(m) != ends) return 0;
-    if ((*sample = cli_sample(m, calib, &n)) == NULL && mlo_draw(m, MLO_BENCH_DRAW, &in, &n))
-        return 0;
-    return !mlo_words(m, *sample ? *sample : in, n, NULL, 0);
+    return (in = cli_first(m, calib, sample, &n)) != NULL && !mlo_words(m, in, n, NULL, 0);
 }
 
 /* With --whole, what cannot be integers is written in floats, as it stands: with a word. Without, a word says that. */
 static int cli_as_it_stands(cli *c, cli_bytes *b, const cli_npz *calib, mlo_array **sample) {
     const mlo_error *why = mlo_failure(c->m);
-    const char *target = cli_value(c, "target");
     const int may = why && (why->code == MLO_E_LOOP || why->code == MLO_E_UNSUPPORTED)
-        && c->verb->bit == V_COMPILE && target && !strcmp(target, "c") && !cli_value(c, "inputs");
+        && c->verb->bit == V_COMPILE && cli_makes_c(c) && !cli_value(c, "inputs");
     mlo *anew = may ? cli_handle(&c->opened_anew, NULL) : NULL; /* read's warnings were said */
     if (!anew || !cli_read_anew(c, anew, b, calib, sample)) {
         mlo_close(anew);
@@ -515,7 +511,9 @@ static int cli_as_it_stands(cli *c, cli_bytes *b, const cli_npz *calib, mlo_arra
     cli_tick_clear();
     if (!cli_value(c, "whole")) {
         fprintf(stderr,
-            "mlo: --whole writes a network that cannot be integers as it stands, in floats\n");
+            "mlo: --whole writes a network that cannot be integers as it stands, in floats; "
+            "--inputs one whose "
+            "numbers are integers already\n");
         mlo_close(anew);
         return cli_failed(c);
     }
@@ -547,9 +545,7 @@ static int cli_build(cli *c) {
     cli_floats floats;
     cli_npz inputs, golden, calib = { NULL, 0, NULL, 0 };
     /* C needs no folding */
-    const char *stage = cli_value(c, "inputs")                           ? "read"
-        : cli_value(c, "target") && !strcmp(cli_value(c, "target"), "c") ? "lower"
-                                                                         : "fold";
+    const char *stage = cli_value(c, "inputs") ? "read" : cli_makes_c(c) ? "lower" : "fold";
     size_t n = 0;
     int stands = 0;
     mlo_array *sample = NULL;
